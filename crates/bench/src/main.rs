@@ -1,0 +1,137 @@
+//! `nacre-bench`: measures Nacre against its targets and its peers, in the same run.
+//!
+//! Each benchmark is a module that returns a [`report::Report`]; peers are measured by the same
+//! loop, in turns with ours, so that a busy moment of the machine hits both. A missed target is
+//! written down as missed. Only a full run touches `bench/results` and the table in the docs.
+
+mod census;
+mod computer;
+mod history;
+mod machine;
+mod peers;
+mod report;
+mod samples;
+mod sandbox;
+mod soak;
+mod table;
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use anyhow::{Context, Result};
+use clap::{Parser, Subcommand};
+
+use computer::Computer;
+
+/// Seeds the driver keeps ready, as `nacre up` does.
+const PARKED: usize = 2;
+
+#[derive(Parser)]
+struct Args {
+    /// The static guest binary
+    #[arg(long)]
+    guest: PathBuf,
+    /// The `nacre` binary as shipped
+    #[arg(long)]
+    nacre: PathBuf,
+    #[command(subcommand)]
+    benchmark: Benchmark,
+}
+
+#[derive(Subcommand)]
+enum Benchmark {
+    /// Start, exec, memory, files, watch and `nacre up`
+    Sandbox {
+        /// Fewer rounds, and nothing is written to bench/results
+        #[arg(long)]
+        quick: bool,
+    },
+    /// Checkpoints, undo, scans and the store, beside git, restic and jj
+    History {
+        /// A tree of 5,000 files, and nothing is written to bench/results
+        #[arg(long)]
+        quick: bool,
+    },
+    /// The peers alone, to see which of them work here
+    Peers,
+    /// Thousands of commands and sandboxes; fails when anything grows
+    #[command(args_conflicts_with_subcommands = true)]
+    Soak {
+        #[command(flatten)]
+        options: soak::Options,
+        #[command(subcommand)]
+        of: Option<Soak>,
+    },
+}
+
+#[derive(Subcommand)]
+enum Soak {
+    /// Random changes, checkpoints, undos and restarts of a history, every state compared
+    History(history::soak::Options),
+}
+
+fn main() -> ExitCode {
+    let args = Args::parse();
+    if matches!(args.benchmark, Benchmark::History { .. } | Benchmark::Soak { of: Some(_), .. })
+        && let Err(error) = history::own_mounts()
+    {
+        eprintln!("going on with the mounts of the machine: {error:#}");
+    }
+    match run(&args) {
+        Ok(code) => code,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+#[tokio::main]
+async fn run(args: &Args) -> Result<ExitCode> {
+    let home = tempfile::Builder::new().prefix("nacre-bench-").tempdir()?;
+    match &args.benchmark {
+        Benchmark::Sandbox { quick } => {
+            let in_memory =
+                tempfile::Builder::new().prefix("nacre-bench-").tempdir_in("/dev/shm")?;
+            let computers = sandbox::Computers {
+                parked: Computer::new(&home.path().join("parked"), &args.guest, PARKED).await?,
+                bare: Computer::new(&home.path().join("bare"), &args.guest, 0).await?,
+                memory: Computer::new(in_memory.path(), &args.guest, 1).await?,
+            };
+            let report = sandbox::measure(&computers, &args.nacre, *quick).await?;
+            print!("{}", table::terminal(&report));
+            keep(&report, *quick)?;
+            Ok(ExitCode::SUCCESS)
+        }
+        Benchmark::History { quick } => {
+            let report = history::measure(&args.guest, *quick).await?;
+            print!("{}", table::terminal(&report));
+            keep(&report, *quick)?;
+            Ok(ExitCode::SUCCESS)
+        }
+        Benchmark::Peers => peers::try_all(home.path()).await.map(|()| ExitCode::SUCCESS),
+        Benchmark::Soak { of: Some(Soak::History(options)), .. } => {
+            tokio::task::block_in_place(|| history::soak::run(options))?;
+            Ok(ExitCode::SUCCESS)
+        }
+        Benchmark::Soak { options, of: None } => {
+            let computer = Computer::new(home.path(), &args.guest, PARKED).await?;
+            let grown = soak::run(&computer, options).await?;
+            Ok(if grown.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+        }
+    }
+}
+
+/// Writes the results down; those of a quick run go where nobody mistakes them for measurements.
+fn keep(report: &report::Report, quick: bool) -> Result<()> {
+    let folder = Path::new(if quick { "target/bench" } else { "bench/results" });
+    std::fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
+    let place = folder.join(format!("{}.json", report.benchmark));
+    let json = serde_json::to_string_pretty(report)? + "\n";
+    std::fs::write(&place, json).with_context(|| format!("cannot write {}", place.display()))?;
+    println!("\nwrote {}", place.display());
+    if !quick {
+        table::put_into(Path::new("docs/BENCHMARKS.md"), report)?;
+    }
+    Ok(())
+}

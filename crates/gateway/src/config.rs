@@ -1,0 +1,115 @@
+//! What a gateway needs to know, as written (`[gateway]` in `nacre.toml`) and as resolved.
+
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::path::PathBuf;
+use std::time::Duration;
+
+use serde::Deserialize;
+
+use crate::sandboxes::policy::RestartPolicy;
+
+pub(crate) const DEFAULT_LISTEN: SocketAddr =
+    SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 8080);
+const DEFAULT_STOP_GRACE: Duration = Duration::from_secs(5);
+
+/// The `[gateway]` table, before defaults.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, Default)]
+#[serde(deny_unknown_fields, default)]
+pub struct RawGatewayConfig {
+    /// Address and port for browsers.
+    pub listen: Option<String>,
+    /// A host name that browsers may use besides loopback names.
+    pub host: Option<String>,
+    /// How long commands have to end when a sandbox stops.
+    pub stop_grace_seconds: Option<u64>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct GatewayConfig {
+    pub data_dir: PathBuf,
+    pub listen: SocketAddr,
+    pub host: Option<String>,
+    pub stop_grace: Duration,
+    pub restart: RestartPolicy,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ConfigError {
+    #[error("\"{0}\" is not an address to listen on: expected something like 127.0.0.1:8080")]
+    BadAddress(String),
+    #[error("{0} is not a loopback address, and nobody is named as the owner")]
+    NotLoopback(SocketAddr),
+}
+
+impl ConfigError {
+    pub fn hint(&self) -> &'static str {
+        match self {
+            Self::BadAddress(_) => "use an IP address and a port; port 0 picks a free one",
+            Self::NotLoopback(_) => {
+                "an owner identity is required before other machines may connect; \
+                 listen on 127.0.0.1 and reach it through an SSH tunnel"
+            }
+        }
+    }
+}
+
+impl RawGatewayConfig {
+    pub fn resolve(self, data_dir: PathBuf) -> Result<GatewayConfig, ConfigError> {
+        let listen = match self.listen {
+            None => DEFAULT_LISTEN,
+            Some(text) => parse_address(&text)?,
+        };
+        if !listen.ip().is_loopback() {
+            return Err(ConfigError::NotLoopback(listen));
+        }
+        Ok(GatewayConfig {
+            data_dir,
+            listen,
+            host: self.host.map(|host| host.to_ascii_lowercase()),
+            stop_grace: self.stop_grace_seconds.map_or(DEFAULT_STOP_GRACE, Duration::from_secs),
+            restart: RestartPolicy::default(),
+        })
+    }
+}
+
+/// `ADDRESS:PORT`, `localhost:PORT` or a bare port on loopback.
+fn parse_address(text: &str) -> Result<SocketAddr, ConfigError> {
+    if let Ok(port) = text.parse::<u16>() {
+        return Ok(SocketAddr::new(DEFAULT_LISTEN.ip(), port));
+    }
+    let numeric = match text.strip_prefix("localhost:") {
+        Some(port) => format!("127.0.0.1:{port}"),
+        None => text.to_owned(),
+    };
+    numeric.parse().map_err(|_| ConfigError::BadAddress(text.to_owned()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(listen: &str, expected: Result<&str, ConfigError>) {
+        let raw = RawGatewayConfig { listen: Some(listen.to_owned()), ..Default::default() };
+        let resolved = raw.resolve(PathBuf::from("/data")).map(|config| config.listen.to_string());
+        assert_eq!(resolved, expected.map(str::to_owned), "{listen}");
+    }
+
+    #[test]
+    fn only_loopback_is_listened_on() {
+        check("127.0.0.1:0", Ok("127.0.0.1:0"));
+        check("[::1]:8080", Ok("[::1]:8080"));
+        check("localhost:9000", Ok("127.0.0.1:9000"));
+        check("9000", Ok("127.0.0.1:9000"));
+        let open: SocketAddr = "0.0.0.0:80".parse().unwrap();
+        check("0.0.0.0:80", Err(ConfigError::NotLoopback(open)));
+        check("example.org:80", Err(ConfigError::BadAddress("example.org:80".to_owned())));
+        check("", Err(ConfigError::BadAddress(String::new())));
+    }
+
+    #[test]
+    fn nothing_said_means_the_documented_defaults() {
+        let config = RawGatewayConfig::default().resolve(PathBuf::from("/data")).unwrap();
+        assert_eq!(config.listen.to_string(), "127.0.0.1:8080");
+        assert_eq!(config.stop_grace, Duration::from_secs(5));
+    }
+}

@@ -1,0 +1,194 @@
+//! Starting and stopping: a sequence of stages, each leaving something that the next one needs.
+
+use std::net::SocketAddr;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use nacre_sandbox::Driver;
+use nacre_wire::ApiError;
+use nacre_wire::control::{SandboxInfo, Shutdown, SignInLink};
+use tokio::net::{TcpListener, UnixListener};
+use tokio::sync::watch;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use crate::config::GatewayConfig;
+use crate::lock::{DataLock, LockError, SOCKET_FILE};
+use crate::sandboxes::Sandboxes;
+use crate::store::Store;
+use crate::web::serve::{Server, bind_tcp};
+use crate::web::{App, SignIn, Site};
+
+/// How long responses under way may take when the gateway stops.
+const LAST_RESPONSES: Duration = Duration::from_secs(2);
+
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    #[error("a gateway already runs for {}{}", data_dir.display(), with_pid(.pid))]
+    AlreadyRunning { data_dir: PathBuf, pid: Option<u32> },
+    #[error("{what}: {source}")]
+    Io { what: String, source: std::io::Error },
+    #[error("cannot listen on {address}: {source}")]
+    Listen { address: SocketAddr, source: std::io::Error },
+    #[error("{0}")]
+    Control(String),
+    #[error("{0}")]
+    Sandboxes(ApiError),
+}
+
+fn with_pid(pid: &Option<u32>) -> String {
+    pid.map_or_else(String::new, |pid| format!(" (process {pid})"))
+}
+
+impl StartError {
+    pub fn hint(&self) -> Option<String> {
+        match self {
+            Self::AlreadyRunning { .. } => {
+                Some("nacre login gives a link to it, nacre down stops it".to_owned())
+            }
+            Self::Io { .. } => Some("nacre doctor checks the data directory".to_owned()),
+            Self::Listen { source, .. } if source.kind() == std::io::ErrorKind::AddrInUse => Some(
+                "another program has this port; choose one with --listen 127.0.0.1:PORT".to_owned(),
+            ),
+            Self::Listen { .. } | Self::Control(_) => None,
+            Self::Sandboxes(error) => error.hint.clone(),
+        }
+    }
+}
+
+/// Namespace for [`Gateway::start`].
+pub struct Gateway;
+
+/// A gateway that answers. Dropping it without [`RunningGateway::stop`] is like killing it: the
+/// sandboxes run on and the next gateway finds them.
+pub struct RunningGateway {
+    app: Arc<App>,
+    connections: TaskTracker,
+    stop: CancellationToken,
+    shutdown: watch::Receiver<Option<Shutdown>>,
+    socket: PathBuf,
+    _lock: DataLock,
+}
+
+impl Gateway {
+    /// Returns when the listeners answer and the live sandbox runs, or has failed to.
+    pub async fn start(
+        config: GatewayConfig,
+        driver: Arc<dyn Driver>,
+    ) -> Result<RunningGateway, StartError> {
+        let started = Instant::now();
+        let lock = take_lock(&config.data_dir)?;
+        // Bound before anything is started, so that a port in use costs nothing.
+        let tcp = bind_tcp(config.listen)
+            .await
+            .map_err(|source| StartError::Listen { address: config.listen, source })?;
+        let address = tcp
+            .local_addr()
+            .map_err(|source| StartError::Listen { address: config.listen, source })?;
+        let store = Store::open(&config.data_dir.join("control.db"))
+            .map_err(|error| StartError::Control(error.to_string()))?;
+        let sandboxes = Sandboxes::recover(&config, driver, store.clone())
+            .await
+            .map_err(StartError::Sandboxes)?;
+        let socket = config.data_dir.join(SOCKET_FILE);
+        let unix = bind_unix(&socket)?;
+        let (sender, shutdown) = watch::channel(None);
+        let app = Arc::new(App {
+            sandboxes,
+            sign_in: SignIn::new(store),
+            data_dir: config.data_dir,
+            address,
+            host: config.host,
+            started,
+            shutdown: sender,
+        });
+        let gateway = RunningGateway {
+            app,
+            connections: TaskTracker::new(),
+            stop: CancellationToken::new(),
+            shutdown,
+            socket,
+            _lock: lock,
+        };
+        gateway.listen(tcp, unix);
+        tracing::info!(%address, ms = started.elapsed().as_millis(), "ready");
+        Ok(gateway)
+    }
+}
+
+impl RunningGateway {
+    fn listen(&self, tcp: TcpListener, unix: UnixListener) {
+        let server = Server {
+            site: Site::new(self.app.clone()),
+            connections: self.connections.clone(),
+            stop: self.stop.clone(),
+        };
+        self.connections.spawn(server.clone().accept_tcp(tcp));
+        self.connections.spawn(server.accept_unix(unix));
+    }
+
+    /// The address that was asked for, with the port that was really taken.
+    pub fn address(&self) -> SocketAddr {
+        self.app.address
+    }
+
+    pub fn url(&self) -> String {
+        self.app.url()
+    }
+
+    pub fn socket(&self) -> &Path {
+        &self.socket
+    }
+
+    pub fn sandboxes(&self) -> Vec<SandboxInfo> {
+        self.app.sandboxes.list()
+    }
+
+    /// A fresh one-time link; the one before it stops working.
+    pub async fn sign_in_link(&self) -> Result<SignInLink, ApiError> {
+        self.app.sign_in.link(&self.url()).await
+    }
+
+    /// Returns when somebody asks for a shutdown over the unix socket.
+    pub async fn asked_to_stop(&self) -> Shutdown {
+        let mut shutdown = self.shutdown.clone();
+        match shutdown.wait_for(Option::is_some).await {
+            Ok(wanted) => wanted.unwrap_or_default(),
+            Err(_) => Shutdown::default(),
+        }
+    }
+
+    /// Stops answering, lets what has begun end, and stops the sandboxes when asked to.
+    pub async fn stop(self, how: Shutdown) {
+        self.stop.cancel();
+        self.connections.close();
+        self.app.sandboxes.shut_down(how.stop_sandboxes).await;
+        // Terminals and followed logs never end by themselves.
+        let _ = tokio::time::timeout(LAST_RESPONSES, self.connections.wait()).await;
+        let _ = std::fs::remove_file(&self.socket);
+    }
+}
+
+fn take_lock(data_dir: &Path) -> Result<DataLock, StartError> {
+    DataLock::take(data_dir).map_err(|error| match error {
+        LockError::Taken(pid) => StartError::AlreadyRunning { data_dir: data_dir.to_owned(), pid },
+        LockError::Io(source) => StartError::Io {
+            what: format!("{}", data_dir.join(crate::LOCK_FILE).display()),
+            source,
+        },
+    })
+}
+
+/// Whoever holds the lock owns the path, so a socket that is there is a dead one.
+fn bind_unix(path: &Path) -> Result<UnixListener, StartError> {
+    let failed = |source| StartError::Io { what: path.display().to_string(), source };
+    match std::fs::remove_file(path) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(failed(error)),
+        Ok(()) | Err(_) => {}
+    }
+    let listener = UnixListener::bind(path).map_err(failed)?;
+    std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o600)).map_err(failed)?;
+    Ok(listener)
+}

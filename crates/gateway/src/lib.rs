@@ -1,0 +1,35 @@
+//! The host side of Nacre: who may come in, which sandboxes there are, and the way to them.
+//!
+//! ```text
+//!  browser ── tcp ──┐                       ┌── unix socket ── nacre (CLI)
+//!                   ▼                       ▼
+//!            web: host, session      web: peer uid
+//!                   └──── routes ───────────┘
+//!                  │              │
+//!             control plane     proxy ── door ── Driver::dial ──▶ supervisor
+//!                  │                       host ◀─ Driver::accept ── supervisor
+//!             sandboxes: one task per sandbox owns its lifecycle
+//!                  │
+//!             store: control.db, what should be true
+//! ```
+//!
+//! State lives in three places, each with one owner: `control.db` ([`store`]) says what should be
+//! true, the driver says what is true, and the task of each sandbox ([`sandboxes`]) brings the
+//! second in line with the first. The library takes its configuration as values; it never reads
+//! the environment.
+
+mod clock;
+mod config;
+mod gateway;
+mod host;
+mod lock;
+mod routes;
+mod sandboxes;
+mod secret;
+mod store;
+mod web;
+
+pub use config::{ConfigError, GatewayConfig, RawGatewayConfig};
+pub use gateway::{Gateway, RunningGateway, StartError};
+pub use lock::{LOCK_FILE, SOCKET_FILE};
+pub use sandboxes::policy::RestartPolicy;

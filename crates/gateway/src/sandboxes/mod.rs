@@ -1,0 +1,249 @@
+//! The sandboxes there are, and the roles that point to them.
+//!
+//! [`Sandboxes`] is the table; each entry is a [`Sandbox`]: a handle to the task that owns its
+//! lifecycle ([`actor`]) and to its supervisor's HTTP server ([`door`]).
+
+mod actor;
+pub(crate) mod door;
+pub(crate) mod errors;
+mod make;
+mod name;
+pub(crate) mod policy;
+mod recover;
+mod startup;
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use nacre_sandbox::{Driver, SandboxId, SandboxSpec};
+use nacre_wire::control::{SandboxInfo, SandboxState};
+use nacre_wire::{ApiError, ErrorKind, WirePath};
+use tokio::sync::{mpsc, oneshot, watch};
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use actor::{Request, View};
+use door::Door;
+use policy::{Op, Phase, RestartPolicy};
+
+use crate::routes::Role;
+use crate::store::{Row, Store};
+
+/// How long operations that have begun may take to end when the gateway stops.
+const FINISH: Duration = Duration::from_secs(20);
+
+/// One sandbox. It may be destroyed while somebody holds this.
+pub(crate) struct Sandbox {
+    pub(crate) id: SandboxId,
+    pub(crate) name: String,
+    pub(crate) door: Door,
+    driver: String,
+    spec: SandboxSpec,
+    created_at: u64,
+    requests: mpsc::Sender<Request>,
+    view: watch::Receiver<View>,
+}
+
+/// Cheap to clone; all clones share the table.
+#[derive(Clone)]
+pub(crate) struct Sandboxes(Arc<Inner>);
+
+struct Inner {
+    driver: Arc<dyn Driver>,
+    store: Store,
+    restart: RestartPolicy,
+    stop_grace: Duration,
+    table: Mutex<Table>,
+    tasks: TaskTracker,
+    stop: CancellationToken,
+}
+
+#[derive(Default)]
+struct Table {
+    sandboxes: BTreeMap<SandboxId, Arc<Sandbox>>,
+    roles: HashMap<Role, SandboxId>,
+}
+
+impl Sandbox {
+    /// Asks the sandbox's task and waits for it. Once sent, the operation runs to its end.
+    pub(crate) async fn ask(&self, op: Op) -> Result<(), ApiError> {
+        let gone =
+            || ApiError::new(ErrorKind::NotFound, format!("sandbox \"{}\" is gone", self.name));
+        let (reply, answer) = oneshot::channel();
+        self.requests.send(Request { op, reply }).await.map_err(|_| gone())?;
+        answer.await.map_err(|_| gone())?.map(|_| ())
+    }
+
+    /// Fails with what to tell the user when its supervisor cannot answer now.
+    pub(crate) fn require_running(&self) -> Result<(), ApiError> {
+        let view = self.view.borrow();
+        let (is, hint) = match view.phase {
+            Phase::Running => return Ok(()),
+            Phase::Stopped => ("stopped".to_owned(), format!("nacre sandbox start {}", self.name)),
+            Phase::Paused => ("paused".to_owned(), format!("nacre sandbox resume {}", self.name)),
+            Phase::Restarting => (
+                format!("restarting: {}", view.failure.as_deref().unwrap_or("it ended")),
+                "try again in a moment".to_owned(),
+            ),
+            Phase::Failed => (
+                format!("failed: {}", view.failure.as_deref().unwrap_or("it ended")),
+                format!("nacre sandbox start {}", self.name),
+            ),
+        };
+        Err(ApiError::new(ErrorKind::Unavailable, format!("sandbox \"{}\" is {is}", self.name))
+            .hint(hint))
+    }
+
+    fn is_destroyed(&self) -> bool {
+        self.view.borrow().destroyed
+    }
+
+    fn info(&self, role: Option<Role>) -> SandboxInfo {
+        let view = self.view.borrow().clone();
+        SandboxInfo {
+            id: self.id.to_string(),
+            name: self.name.clone(),
+            role: role.map(|role| role.as_str().to_owned()),
+            driver: self.driver.clone(),
+            state: match view.phase {
+                Phase::Stopped => SandboxState::Stopped,
+                Phase::Running => SandboxState::Running,
+                Phase::Paused => SandboxState::Paused,
+                Phase::Restarting | Phase::Failed => SandboxState::Failed,
+            },
+            created_at: self.created_at,
+            limits: self.spec.limits,
+            rootfs: self.spec.rootfs.as_ref().map(WirePath::from),
+            failure: view.failure,
+            supervisor: view.supervisor,
+        }
+    }
+}
+
+impl Sandboxes {
+    fn new(
+        driver: Arc<dyn Driver>,
+        store: Store,
+        restart: RestartPolicy,
+        stop_grace: Duration,
+    ) -> Self {
+        Self(Arc::new(Inner {
+            driver,
+            store,
+            restart,
+            stop_grace,
+            table: Mutex::default(),
+            tasks: TaskTracker::new(),
+            stop: CancellationToken::new(),
+        }))
+    }
+
+    pub(crate) fn driver(&self) -> &Arc<dyn Driver> {
+        &self.0.driver
+    }
+
+    /// By name first, then by id.
+    pub(crate) fn find(&self, name: &str) -> Result<Arc<Sandbox>, ApiError> {
+        let table = self.table();
+        let named = |sandbox: &&Arc<Sandbox>| sandbox.name == name && !sandbox.is_destroyed();
+        let by_id =
+            |sandbox: &&Arc<Sandbox>| sandbox.id.as_str() == name && !sandbox.is_destroyed();
+        let mut all = table.sandboxes.values();
+        all.clone().find(named).or_else(|| all.find(by_id)).cloned().ok_or_else(|| {
+            ApiError::new(ErrorKind::NotFound, format!("no sandbox \"{}\"", name.escape_debug()))
+                .hint("nacre sandbox list shows them all")
+        })
+    }
+
+    pub(crate) fn by_role(&self, role: Role) -> Option<Arc<Sandbox>> {
+        let table = self.table();
+        let id = table.roles.get(&role)?;
+        table.sandboxes.get(id).filter(|sandbox| !sandbox.is_destroyed()).cloned()
+    }
+
+    /// Oldest first.
+    pub(crate) fn list(&self) -> Vec<SandboxInfo> {
+        let table = self.table();
+        let mut infos: Vec<_> = table
+            .sandboxes
+            .values()
+            .filter(|sandbox| !sandbox.is_destroyed())
+            .map(|sandbox| sandbox.info(table.role_of(&sandbox.id)))
+            .collect();
+        infos.sort_by(|a, b| (a.created_at, &a.name).cmp(&(b.created_at, &b.name)));
+        infos
+    }
+
+    pub(crate) fn info(&self, sandbox: &Sandbox) -> SandboxInfo {
+        sandbox.info(self.table().role_of(&sandbox.id))
+    }
+
+    /// Lets operations that have begun end, and stops the sandboxes when asked to.
+    pub(crate) async fn shut_down(&self, stop_sandboxes: bool) {
+        if stop_sandboxes {
+            let all: Vec<_> = self.table().sandboxes.values().cloned().collect();
+            let halts = all.iter().map(|sandbox| sandbox.ask(Op::Halt));
+            for (sandbox, halted) in all.iter().zip(futures_util::future::join_all(halts).await) {
+                if let Err(error) = halted {
+                    tracing::warn!(sandbox = %sandbox.name, %error, "did not stop");
+                }
+            }
+        }
+        self.0.stop.cancel();
+        self.0.tasks.close();
+        if tokio::time::timeout(FINISH, self.0.tasks.wait()).await.is_err() {
+            tracing::warn!("an operation did not end in time; the next start recovers it");
+        }
+    }
+
+    /// Starts the task for a sandbox that exists.
+    fn adopt(&self, row: Row, view: View) -> Arc<Sandbox> {
+        let (view_sender, view) = watch::channel(view);
+        let (requests, receiver) = mpsc::channel(16);
+        let door = Door::new(self.0.driver.clone(), row.id.clone());
+        let parts = actor::Parts {
+            id: row.id.clone(),
+            name: row.name.clone(),
+            driver: self.0.driver.clone(),
+            store: self.0.store.clone(),
+            door: door.clone(),
+            restart: self.0.restart,
+            stop_grace: self.0.stop_grace,
+            view: view_sender,
+        };
+        let sandbox = Arc::new(Sandbox {
+            id: row.id.clone(),
+            name: row.name,
+            door,
+            driver: row.driver,
+            spec: row.spec,
+            created_at: row.created_at,
+            requests,
+            view,
+        });
+        self.table().sandboxes.insert(row.id.clone(), sandbox.clone());
+        let (this, stop) = (self.clone(), self.0.stop.clone());
+        self.0.tasks.spawn(async move {
+            actor::run(parts, receiver, stop).await;
+            this.table().sandboxes.remove(&row.id);
+        });
+        sandbox
+    }
+
+    async fn reload_roles(&self) -> Result<(), ApiError> {
+        let roles = self.0.store.roles().await.map_err(errors::from_store)?;
+        self.table().roles = roles.into_iter().collect();
+        Ok(())
+    }
+
+    fn table(&self) -> MutexGuard<'_, Table> {
+        self.0.table.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Table {
+    fn role_of(&self, id: &SandboxId) -> Option<Role> {
+        self.roles.iter().find(|(_, owner)| *owner == id).map(|(role, _)| *role)
+    }
+}

@@ -1,0 +1,73 @@
+//! Bearer secrets: made here, shown once, kept only as hashes.
+
+use std::fmt;
+
+use rustix::rand::{GetRandomFlags, getrandom};
+use sha2::{Digest, Sha256};
+
+const BYTES: usize = 32;
+
+/// 256 random bits as lower case hex. It has no `Debug` that shows it and no `Display`.
+#[derive(Clone, PartialEq, Eq)]
+pub(crate) struct Secret(String);
+
+/// What the database keeps. A stolen database opens no session.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) struct SecretHash(pub(crate) [u8; 32]);
+
+impl Secret {
+    pub(crate) fn generate() -> std::io::Result<Self> {
+        Ok(Self(hex(&random::<BYTES>()?)))
+    }
+
+    /// What a client sent, whatever it is: only its hash is ever compared.
+    pub(crate) fn presented(text: &str) -> Self {
+        Self(text.to_owned())
+    }
+
+    pub(crate) fn hash(&self) -> SecretHash {
+        SecretHash(Sha256::digest(self.0.as_bytes()).into())
+    }
+
+    pub(crate) fn reveal(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Debug for Secret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Secret(..)")
+    }
+}
+
+/// `prefix` and ten random characters: a fresh sandbox id.
+pub(crate) fn random_id(prefix: &str) -> std::io::Result<String> {
+    Ok(format!("{prefix}{}", hex(&random::<5>()?)))
+}
+
+fn random<const N: usize>() -> std::io::Result<[u8; N]> {
+    let mut bytes = [0; N];
+    let mut filled = 0;
+    while filled < N {
+        filled += getrandom(&mut bytes[filled..], GetRandomFlags::empty())?;
+    }
+    Ok(bytes)
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn secrets_differ_are_long_and_do_not_print() {
+        let (a, b) = (Secret::generate().unwrap(), Secret::generate().unwrap());
+        assert_ne!(a, b);
+        assert_eq!(a.reveal().len(), 64);
+        assert_eq!(format!("{a:?}"), "Secret(..)");
+        assert_eq!(Secret::presented(a.reveal()).hash(), a.hash());
+    }
+}

@@ -1,0 +1,113 @@
+//! `control.db`: what should be true, and who is signed in.
+//!
+//! One connection behind a mutex, used from blocking threads: every write is a transaction that is
+//! on disk when the call returns. Rows are written before the driver acts and corrected after, so
+//! a crash in between leaves a row that says what was meant (see `sandboxes::startup`).
+
+mod sessions;
+mod tables;
+
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use rusqlite::{Connection, OpenFlags};
+
+pub(crate) use sessions::{SESSION_LIFETIME, SIGN_IN_LIFETIME};
+pub(crate) use tables::{Desired, Row};
+
+/// Each entry brings `user_version` up by one. Append only.
+const MIGRATIONS: &[&str] = &["
+    CREATE TABLE sandboxes (
+        id TEXT PRIMARY KEY,
+        name TEXT NOT NULL UNIQUE,
+        driver TEXT NOT NULL,
+        spec TEXT NOT NULL,
+        desired TEXT NOT NULL,
+        created_at INTEGER NOT NULL
+    ) STRICT;
+    CREATE TABLE roles (
+        role TEXT PRIMARY KEY,
+        sandbox_id TEXT NOT NULL REFERENCES sandboxes(id) ON DELETE CASCADE
+    ) STRICT;
+    CREATE TABLE sign_in (hash BLOB PRIMARY KEY, expires_at INTEGER NOT NULL) STRICT;
+    CREATE TABLE sessions (
+        hash BLOB PRIMARY KEY,
+        created_at INTEGER NOT NULL,
+        expires_at INTEGER NOT NULL
+    ) STRICT;
+"];
+
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum StoreError {
+    #[error("control.db: {0}")]
+    Sqlite(#[from] rusqlite::Error),
+    #[error("control.db was written by a newer nacre (schema {found}, this one knows {known})")]
+    Newer { found: usize, known: usize },
+    #[error("control.db: {column} of sandbox \"{id}\" is unreadable: {why}")]
+    Corrupt { id: String, column: &'static str, why: String },
+    #[error("a sandbox called \"{0}\" exists already")]
+    NameTaken(String),
+    #[error("control.db: the task that used it was cut short")]
+    Interrupted,
+}
+
+/// Cheap to clone; all clones share the connection.
+#[derive(Clone)]
+pub(crate) struct Store {
+    connection: Arc<Mutex<Connection>>,
+}
+
+impl Store {
+    pub(crate) fn open(path: &Path) -> Result<Self, StoreError> {
+        let mut connection = Connection::open_with_flags(path, OpenFlags::default())?;
+        connection.pragma_update(None, "journal_mode", "WAL")?;
+        connection.pragma_update(None, "synchronous", "FULL")?;
+        connection.pragma_update(None, "foreign_keys", "ON")?;
+        migrate(&mut connection)?;
+        Ok(Self { connection: Arc::new(Mutex::new(connection)) })
+    }
+
+    /// Runs `work` on a blocking thread. It runs to its end even when the caller goes away.
+    async fn run<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&mut Connection) -> Result<T, StoreError> + Send + 'static,
+    ) -> Result<T, StoreError> {
+        let connection = self.connection.clone();
+        tokio::task::spawn_blocking(move || {
+            // A panic elsewhere rolled its transaction back, so the connection is still good.
+            work(&mut connection.lock().unwrap_or_else(PoisonError::into_inner))
+        })
+        .await
+        .map_err(|_| StoreError::Interrupted)?
+    }
+}
+
+fn migrate(connection: &mut Connection) -> Result<(), StoreError> {
+    let found: u32 = connection.pragma_query_value(None, "user_version", |row| row.get(0))?;
+    let (found, known) = (found as usize, MIGRATIONS.len());
+    if found > known {
+        return Err(StoreError::Newer { found, known });
+    }
+    for (index, sql) in MIGRATIONS.iter().enumerate().skip(found) {
+        let transaction = connection.transaction()?;
+        transaction.execute_batch(sql)?;
+        transaction.pragma_update(None, "user_version", (index + 1).to_string())?;
+        transaction.commit()?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn opening_twice_migrates_once_and_a_newer_file_is_refused() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("control.db");
+        Store::open(&path).unwrap();
+        Store::open(&path).unwrap();
+        Connection::open(&path).unwrap().pragma_update(None, "user_version", 99).unwrap();
+        assert!(matches!(Store::open(&path), Err(StoreError::Newer { found: 99, .. })));
+    }
+}

@@ -1,0 +1,265 @@
+//! The control plane, `/admin/sandboxes*`.
+
+use std::sync::Arc;
+
+use axum::body::{Body, Bytes};
+use axum::extract::{Extension, Path, Query, State};
+use axum::response::{IntoResponse, Response};
+use axum::routing::{any, get, post};
+use axum::{Json, Router};
+use http::header::{CACHE_CONTROL, CONTENT_TYPE};
+use http::{Request, StatusCode, Uri};
+use nacre_wire::control::{
+    CreateSandbox, GatewayStatus, SandboxInfo, SandboxList, Shutdown, SignInLink, Stats,
+};
+use nacre_wire::{ApiError, ErrorKind, WirePath};
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+
+use super::headers::Forwarded;
+use super::{App, Entrance, follow, proxy, reply};
+use crate::sandboxes::errors;
+use crate::sandboxes::policy::Op;
+
+/// An [`ApiError`] as a response.
+struct Failure(ApiError);
+type Answer<T> = Result<T, Failure>;
+type Shared = State<Arc<App>>;
+
+impl From<ApiError> for Failure {
+    fn from(error: ApiError) -> Self {
+        Self(error)
+    }
+}
+
+impl IntoResponse for Failure {
+    fn into_response(self) -> Response {
+        reply::error(&self.0)
+    }
+}
+
+pub(crate) fn router(app: Arc<App>) -> Router {
+    let sandboxes = Router::new()
+        .route("/", get(list).post(create))
+        .route("/gateway", get(status))
+        .route("/gateway/sign-in-link", post(sign_in_link))
+        .route("/gateway/shutdown", post(shutdown))
+        .route("/{name}", get(show).delete(destroy))
+        .route("/{name}/start", post(start))
+        .route("/{name}/stop", post(stop))
+        .route("/{name}/pause", post(pause))
+        .route("/{name}/resume", post(resume))
+        .route("/{name}/stats", get(stats))
+        .route("/{name}/logs", get(logs))
+        .route("/{name}/door", any(door))
+        .route("/{name}/door/", any(door))
+        .route("/{name}/door/{*rest}", any(door));
+    Router::new()
+        .nest("/admin/sandboxes", sandboxes)
+        .fallback(unknown)
+        .method_not_allowed_fallback(wrong_method)
+        .with_state(app)
+}
+
+async fn list(State(app): Shared) -> Json<SandboxList> {
+    Json(SandboxList { sandboxes: app.sandboxes.list() })
+}
+
+async fn create(
+    State(app): Shared,
+    Extension(entrance): Extension<Entrance>,
+    body: Bytes,
+) -> Answer<(StatusCode, Json<SandboxInfo>)> {
+    let wanted: CreateSandbox = parse(&body)?;
+    // The pages of a sandbox share the owner's origin. A page that could choose the root
+    // filesystem could choose the host's.
+    if wanted.rootfs.is_some() && entrance != Entrance::Unix {
+        return Err(ApiError::new(
+            ErrorKind::Permission,
+            "a root filesystem on the host cannot be chosen from a browser",
+        )
+        .hint("use nacre sandbox create --rootfs DIR on the host")
+        .into());
+    }
+    let sandbox = app.sandboxes.create(wanted).await?;
+    Ok((StatusCode::CREATED, Json(app.sandboxes.info(&sandbox))))
+}
+
+async fn show(State(app): Shared, Path(name): Path<String>) -> Answer<Json<SandboxInfo>> {
+    let sandbox = app.sandboxes.find(&name)?;
+    Ok(Json(app.sandboxes.info(&sandbox)))
+}
+
+async fn destroy(State(app): Shared, Path(name): Path<String>) -> Answer<StatusCode> {
+    app.sandboxes.find(&name)?.ask(Op::Destroy).await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+async fn operate(app: &App, name: &str, op: Op) -> Answer<Json<SandboxInfo>> {
+    let sandbox = app.sandboxes.find(name)?;
+    sandbox.ask(op).await?;
+    Ok(Json(app.sandboxes.info(&sandbox)))
+}
+
+async fn start(State(app): Shared, Path(name): Path<String>) -> Answer<Json<SandboxInfo>> {
+    operate(&app, &name, Op::Start).await
+}
+
+async fn stop(State(app): Shared, Path(name): Path<String>) -> Answer<Json<SandboxInfo>> {
+    operate(&app, &name, Op::Stop).await
+}
+
+async fn pause(State(app): Shared, Path(name): Path<String>) -> Answer<Json<SandboxInfo>> {
+    operate(&app, &name, Op::Pause).await
+}
+
+async fn resume(State(app): Shared, Path(name): Path<String>) -> Answer<Json<SandboxInfo>> {
+    operate(&app, &name, Op::Resume).await
+}
+
+async fn stats(State(app): Shared, Path(name): Path<String>) -> Answer<Json<Stats>> {
+    let sandbox = app.sandboxes.find(&name)?;
+    let stats = app.sandboxes.driver().stats(&sandbox.id).await;
+    Ok(Json(stats.map_err(|error| errors::from_driver(&sandbox.name, &error))?))
+}
+
+#[derive(Deserialize)]
+struct LogQuery {
+    #[serde(default)]
+    follow: bool,
+    max_bytes: Option<u64>,
+}
+
+async fn logs(
+    State(app): Shared,
+    Path(name): Path<String>,
+    Query(query): Query<LogQuery>,
+) -> Answer<Response> {
+    let sandbox = app.sandboxes.find(&name)?;
+    let driver = app.sandboxes.driver().clone();
+    let tail = query.max_bytes.unwrap_or(follow::TAIL_BYTES).min(16 * 1024 * 1024);
+    let body = if query.follow {
+        follow::stream(driver, sandbox.id.clone(), tail)
+    } else {
+        let logs = driver.logs(&sandbox.id, tail).await;
+        Body::from(logs.map_err(|error| errors::from_driver(&sandbox.name, &error))?)
+    };
+    let headers = [(CONTENT_TYPE, "text/plain; charset=utf-8"), (CACHE_CONTROL, "no-store")];
+    Ok((headers, body).into_response())
+}
+
+#[derive(Deserialize)]
+struct DoorPath {
+    name: String,
+}
+
+/// The rest of the path, as it was sent, to that sandbox's supervisor.
+async fn door(
+    State(app): Shared,
+    Extension(entrance): Extension<Entrance>,
+    Path(DoorPath { name }): Path<DoorPath>,
+    request: Request<Body>,
+) -> Answer<Response> {
+    let sandbox = app.sandboxes.find(&name)?;
+    let path = behind_door(request.uri());
+    let peer = match entrance {
+        Entrance::Tcp(peer) => Some(peer.ip()),
+        Entrance::Unix => None,
+    };
+    Ok(proxy::forward(&sandbox, path, Forwarded { peer, prefix: "" }, request).await)
+}
+
+/// What follows `/{name}/door`, not decoded, with the query.
+fn behind_door(uri: &Uri) -> String {
+    let path = uri.path().splitn(4, '/').nth(3).unwrap_or("");
+    match uri.query() {
+        Some(query) => format!("/{path}?{query}"),
+        None => format!("/{path}"),
+    }
+}
+
+async fn status(State(app): Shared) -> Json<GatewayStatus> {
+    let driver = app.sandboxes.driver();
+    Json(GatewayStatus {
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        pid: std::process::id(),
+        uptime_ms: u64::try_from(app.started.elapsed().as_millis()).unwrap_or(u64::MAX),
+        url: app.url(),
+        data_dir: WirePath::from(&app.data_dir),
+        driver: driver.name().to_owned(),
+        reduced: driver.capabilities().reduced,
+        sandboxes: app.sandboxes.list(),
+    })
+}
+
+async fn sign_in_link(
+    State(app): Shared,
+    Extension(entrance): Extension<Entrance>,
+) -> Answer<Json<SignInLink>> {
+    require_unix(entrance)?;
+    Ok(Json(app.sign_in.link(&app.url()).await?))
+}
+
+async fn shutdown(
+    State(app): Shared,
+    Extension(entrance): Extension<Entrance>,
+    body: Bytes,
+) -> Answer<StatusCode> {
+    require_unix(entrance)?;
+    let wanted: Shutdown = parse(&body)?;
+    app.shutdown.send_replace(Some(wanted));
+    Ok(StatusCode::ACCEPTED)
+}
+
+fn require_unix(entrance: Entrance) -> Answer<()> {
+    match entrance {
+        Entrance::Unix => Ok(()),
+        Entrance::Tcp(_) => Err(ApiError::new(
+            ErrorKind::Permission,
+            "this is only answered on the gateway's unix socket",
+        )
+        .hint("use the nacre command on the host")
+        .into()),
+    }
+}
+
+/// An empty body means the defaults.
+fn parse<T: DeserializeOwned + Default>(body: &[u8]) -> Result<T, ApiError> {
+    if body.is_empty() {
+        return Ok(T::default());
+    }
+    serde_json::from_slice(body)
+        .map_err(|error| ApiError::new(ErrorKind::InvalidRequest, format!("body: {error}")))
+}
+
+async fn unknown(request: Request<Body>) -> Failure {
+    Failure(ApiError::new(
+        ErrorKind::NotFound,
+        format!("no such call: {} {}", request.method(), request.uri().path()),
+    ))
+}
+
+async fn wrong_method(request: Request<Body>) -> Response {
+    let mut response = unknown(request).await.into_response();
+    *response.status_mut() = StatusCode::METHOD_NOT_ALLOWED;
+    response
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_path_behind_the_door_is_passed_on_as_sent() {
+        let cases = [
+            ("/live/door", "/"),
+            ("/live/door/", "/"),
+            ("/live/door?x=1", "/?x=1"),
+            ("/live/door/supervisor/files/stat?path=a%2Fb", "/supervisor/files/stat?path=a%2Fb"),
+            ("/%6cive/door/a%20b//c", "/a%20b//c"),
+        ];
+        for (uri, expected) in cases {
+            assert_eq!(behind_door(&uri.parse().unwrap()), expected, "{uri}");
+        }
+    }
+}

@@ -1,0 +1,165 @@
+//! What crosses from a client to a sandbox and back, header by header. Pure.
+
+use std::net::IpAddr;
+
+use http::header::{
+    AUTHORIZATION, CONNECTION, COOKIE, FORWARDED, HOST, PROXY_AUTHENTICATE, PROXY_AUTHORIZATION,
+    SET_COOKIE, TE, TRAILER, TRANSFER_ENCODING, UPGRADE,
+};
+use http::{HeaderMap, HeaderName, HeaderValue};
+
+static HOP_BY_HOP: [HeaderName; 9] = [
+    CONNECTION,
+    PROXY_AUTHENTICATE,
+    PROXY_AUTHORIZATION,
+    TE,
+    TRAILER,
+    TRANSFER_ENCODING,
+    UPGRADE,
+    HeaderName::from_static("keep-alive"),
+    HeaderName::from_static("proxy-connection"),
+];
+
+/// The gateway's own: a sandbox neither sees nor sets them.
+static FROM_CLIENT: [HeaderName; 3] = [COOKIE, AUTHORIZATION, FORWARDED];
+static FROM_SANDBOX: [HeaderName; 2] = [SET_COOKIE, HeaderName::from_static("clear-site-data")];
+const CLAIMED_PREFIXES: &[&str] = &["x-nacre-", "x-forwarded-"];
+
+/// What the gateway vouches for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Forwarded {
+    /// Absent when the client came over the unix socket.
+    pub(crate) peer: Option<IpAddr>,
+    pub(crate) prefix: &'static str,
+}
+
+/// Leaves what a sandbox may see and adds what the gateway vouches for.
+pub(crate) fn inward(headers: &mut HeaderMap, forwarded: Forwarded) {
+    let upgrade = headers.get(UPGRADE).cloned();
+    remove_hop_by_hop(headers);
+    remove(headers, &FROM_CLIENT);
+    remove_claims(headers);
+    let host = headers.get(HOST).cloned().unwrap_or(HeaderValue::from_static("localhost"));
+    headers.insert("x-nacre-user", HeaderValue::from_static("owner"));
+    headers.insert("x-forwarded-host", host.clone());
+    headers.insert("x-forwarded-proto", HeaderValue::from_static("http"));
+    headers.insert(HOST, host);
+    if let Some(peer) = forwarded.peer.and_then(|ip| HeaderValue::from_str(&ip.to_string()).ok()) {
+        headers.insert("x-forwarded-for", peer);
+    }
+    if !forwarded.prefix.is_empty() {
+        headers.insert("x-forwarded-prefix", HeaderValue::from_static(forwarded.prefix));
+    }
+    restore_upgrade(headers, upgrade);
+}
+
+/// Leaves what a client may see. A sandbox gets no cookies, so those it sets could only overwrite
+/// the owner's session.
+pub(crate) fn outward(headers: &mut HeaderMap, switching: bool) {
+    let upgrade = headers.get(UPGRADE).cloned().filter(|_| switching);
+    remove_hop_by_hop(headers);
+    remove(headers, &FROM_SANDBOX);
+    restore_upgrade(headers, upgrade);
+}
+
+fn restore_upgrade(headers: &mut HeaderMap, upgrade: Option<HeaderValue>) {
+    if let Some(upgrade) = upgrade {
+        headers.insert(UPGRADE, upgrade);
+        headers.insert(CONNECTION, HeaderValue::from_static("upgrade"));
+    }
+}
+
+/// The usual ones and those that `Connection` names.
+fn remove_hop_by_hop(headers: &mut HeaderMap) {
+    let named: Vec<HeaderName> = headers
+        .get_all(CONNECTION)
+        .iter()
+        .filter_map(|value| value.to_str().ok())
+        .flat_map(|value| value.split(','))
+        .filter_map(|name| name.trim().parse().ok())
+        // Naming these would take away the message's own framing.
+        .filter(|name| *name != HOST && *name != http::header::CONTENT_LENGTH)
+        .collect();
+    remove(headers, &named);
+    remove(headers, &HOP_BY_HOP);
+}
+
+fn remove_claims(headers: &mut HeaderMap) {
+    let claims: Vec<HeaderName> = headers
+        .keys()
+        .filter(|name| CLAIMED_PREFIXES.iter().any(|prefix| name.as_str().starts_with(prefix)))
+        .cloned()
+        .collect();
+    remove(headers, &claims);
+}
+
+fn remove(headers: &mut HeaderMap, names: &[HeaderName]) {
+    for name in names {
+        headers.remove(name);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn map(pairs: &[(&'static str, &'static str)]) -> HeaderMap {
+        pairs
+            .iter()
+            .map(|(name, value)| (HeaderName::from_static(name), HeaderValue::from_static(value)))
+            .collect()
+    }
+
+    #[test]
+    fn secrets_claims_and_connection_details_stay_outside() {
+        let mut headers = map(&[
+            ("host", "127.0.0.1:8080"),
+            ("cookie", "nacre_session=secret"),
+            ("authorization", "Bearer secret"),
+            ("connection", "close, x-private"),
+            ("x-private", "1"),
+            ("x-nacre-user", "mallory"),
+            ("x-nacre-admin", "yes"),
+            ("x-forwarded-for", "8.8.8.8"),
+            ("forwarded", "for=8.8.8.8"),
+            ("te", "trailers"),
+            ("accept", "text/html"),
+        ]);
+        inward(&mut headers, Forwarded { peer: Some([127, 0, 0, 1].into()), prefix: "/dev" });
+        let expected = map(&[
+            ("host", "127.0.0.1:8080"),
+            ("accept", "text/html"),
+            ("x-nacre-user", "owner"),
+            ("x-forwarded-host", "127.0.0.1:8080"),
+            ("x-forwarded-proto", "http"),
+            ("x-forwarded-for", "127.0.0.1"),
+            ("x-forwarded-prefix", "/dev"),
+        ]);
+        assert_eq!(headers, expected);
+    }
+
+    #[test]
+    fn an_upgrade_survives_as_one() {
+        let mut headers = map(&[
+            ("connection", "keep-alive, Upgrade"),
+            ("upgrade", "websocket"),
+            ("sec-websocket-key", "k"),
+        ]);
+        inward(&mut headers, Forwarded { peer: None, prefix: "" });
+        assert_eq!(headers["upgrade"], "websocket");
+        assert_eq!(headers["connection"], "upgrade");
+        assert_eq!(headers["sec-websocket-key"], "k");
+    }
+
+    #[test]
+    fn a_sandbox_cannot_touch_the_session() {
+        let mut headers = map(&[
+            ("set-cookie", "nacre_session=evil"),
+            ("clear-site-data", "\"cookies\""),
+            ("upgrade", "h2c"),
+            ("etag", "x"),
+        ]);
+        outward(&mut headers, false);
+        assert_eq!(headers, map(&[("etag", "x")]));
+    }
+}

@@ -1,0 +1,70 @@
+//! Answers that are not somebody else's: errors, redirects, pages.
+
+use axum::body::Body;
+use axum::response::{Html, IntoResponse, Response};
+use http::header::{ACCEPT, CACHE_CONTROL, LOCATION, RETRY_AFTER};
+use http::{HeaderMap, HeaderValue, Method, Request, StatusCode};
+use nacre_wire::error::ErrorBody;
+use nacre_wire::{ApiError, ErrorKind};
+
+use super::pages;
+
+/// The error in the one shape that every API of Nacre uses.
+pub(crate) fn error(error: &ApiError) -> Response {
+    let body = axum::Json(ErrorBody { error: error.clone() });
+    (error.kind.status(), [(CACHE_CONTROL, "no-store")], body).into_response()
+}
+
+/// A browser that navigates is sent to the sign-in page; everything else learns why not.
+pub(crate) fn sign_in_first(request: &Request<Body>) -> Response {
+    if is_navigation(request.method(), request.headers()) {
+        return redirect("/login");
+    }
+    error(
+        &ApiError::new(ErrorKind::Unauthorized, "not signed in").hint("run nacre login for a link"),
+    )
+}
+
+pub(crate) fn redirect(to: &'static str) -> Response {
+    (StatusCode::SEE_OTHER, [(LOCATION, to), (CACHE_CONTROL, "no-store")]).into_response()
+}
+
+/// The sandbox that should answer cannot now.
+pub(crate) fn unavailable(request: &Request<Body>, error: &ApiError) -> Response {
+    unavailable_as(is_navigation(request.method(), request.headers()), error)
+}
+
+pub(crate) fn unavailable_as(navigation: bool, problem: &ApiError) -> Response {
+    let mut response = if navigation {
+        page(StatusCode::SERVICE_UNAVAILABLE, pages::unavailable(problem))
+    } else {
+        error(problem)
+    };
+    response.headers_mut().insert(RETRY_AFTER, HeaderValue::from_static("2"));
+    response
+}
+
+/// A page of the gateway's own: no scripts, no frames, nothing kept, and no address handed on (the
+/// sign-in link is one).
+pub(crate) fn page(status: StatusCode, html: String) -> Response {
+    const HEADERS: [(&str, &str); 4] = [
+        ("cache-control", "no-store"),
+        (
+            "content-security-policy",
+            "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'; base-uri 'none'",
+        ),
+        ("referrer-policy", "no-referrer"),
+        ("x-content-type-options", "nosniff"),
+    ];
+    (status, HEADERS, Html(html)).into_response()
+}
+
+pub(crate) fn is_navigation(method: &Method, headers: &HeaderMap) -> bool {
+    let wants_html = headers
+        .get(ACCEPT)
+        .and_then(|accept| accept.to_str().ok())
+        .is_some_and(|accept| accept.contains("text/html"));
+    matches!(*method, Method::GET | Method::HEAD)
+        && wants_html
+        && !headers.contains_key(http::header::UPGRADE)
+}

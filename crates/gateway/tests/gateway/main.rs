@@ -1,0 +1,11 @@
+//! The gateway from outside, with a driver that keeps its sandboxes in memory.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test that cannot go on has failed")]
+
+mod host;
+mod lifecycle;
+mod proxy;
+mod recovery;
+mod sign_in;
+mod way_up;
+mod world;

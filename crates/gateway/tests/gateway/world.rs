@@ -1,0 +1,93 @@
+//! A world of sandboxes in memory, and the supervisor that stands behind their doors.
+
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use axum::body::Body;
+use axum::response::{IntoResponse, Response};
+use axum::routing::{any, get};
+use axum::{Json, Router};
+use http::{Request, StatusCode};
+use hyper_util::rt::TokioIo;
+use hyper_util::service::TowerToHyperService;
+use nacre_sandbox::BoxStream;
+use nacre_sandbox::fake::{Counts, FakeDriver, Guest};
+use nacre_wire::client::{Client, Dial};
+use nacre_wire::status::Version;
+
+pub(crate) fn world() -> FakeDriver {
+    FakeDriver::new(Arc::new(|guest, stream| {
+        Box::pin(async move {
+            let service = TowerToHyperService::new(supervisor(guest));
+            let connection = hyper::server::conn::http1::Builder::new()
+                .serve_connection(TokioIo::new(stream), service)
+                .with_upgrades();
+            let _ = connection.await;
+        })
+    }))
+}
+
+/// Waits until the counts are as wanted, and fails when they never are.
+pub(crate) async fn until(world: &FakeDriver, good: impl FnMut(&Counts) -> bool) {
+    let waited = tokio::time::timeout(Duration::from_secs(10), world.until(good)).await;
+    waited.expect("it happens within ten seconds");
+}
+
+pub(crate) async fn until_held(world: &FakeDriver) {
+    until(world, |counts| !counts.held.is_empty()).await;
+}
+
+/// A supervisor that shows what reaches it.
+fn supervisor(guest: Guest) -> Router {
+    Router::new()
+        .route("/supervisor/host", get(move || ask_host(guest.clone())))
+        .route(
+            "/supervisor/version",
+            get(|| async { r#"{"version":"9.9.9","protocol":{"oldest":1,"newest":1}}"# }),
+        )
+        .route("/stream", any(|request: Request<Body>| async { request.into_body() }))
+        .route("/upgrade", any(upgrade))
+        .fallback(show)
+}
+
+async fn show(request: Request<Body>) -> Response {
+    let mut lines = vec![format!("{} {}", request.method(), request.uri())];
+    let mut headers: Vec<_> = request
+        .headers()
+        .iter()
+        .map(|(name, value)| format!("{name}: {}", value.to_str().unwrap()))
+        .collect();
+    headers.sort();
+    lines.extend(headers);
+    ([("set-cookie", "nacre_session=evil")], lines.join("\n")).into_response()
+}
+
+/// Echoes raw bytes after the switch.
+async fn upgrade(mut request: Request<Body>) -> Response {
+    let upgraded = hyper::upgrade::on(&mut request);
+    tokio::spawn(async move {
+        let (mut reader, mut writer) = tokio::io::split(TokioIo::new(upgraded.await.unwrap()));
+        let _ = tokio::io::copy(&mut reader, &mut writer).await;
+    });
+    let headers = [("connection", "upgrade"), ("upgrade", "echo")];
+    (StatusCode::SWITCHING_PROTOCOLS, headers).into_response()
+}
+
+struct ToHost(Guest);
+
+#[async_trait]
+impl Dial for ToHost {
+    async fn dial(&self) -> io::Result<BoxStream> {
+        Ok(Box::new(self.0.dial_host()))
+    }
+}
+
+/// As the real supervisor does it.
+async fn ask_host(guest: Guest) -> Response {
+    match Client::new(Arc::new(ToHost(guest)), "").get_json::<Version>("/host/version").await {
+        Ok(version) => Json(version).into_response(),
+        Err(error) => (StatusCode::SERVICE_UNAVAILABLE, error.to_string()).into_response(),
+    }
+}

@@ -1,0 +1,5 @@
+mod crashes;
+mod differential;
+mod harness;
+mod hostile;
+mod limits;

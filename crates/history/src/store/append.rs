@@ -1,0 +1,187 @@
+//! Where the next frame goes. Frames are only ever added at the end of the newest pack.
+
+use std::fs::File;
+use std::os::unix::fs::FileExt;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use rusqlite::{Connection, Transaction};
+
+use super::index::{self, PackRow};
+use super::lock;
+use super::pack::Packs;
+use crate::error::{Context, Result};
+use crate::planted::{Fault, is_planted};
+
+const SMALLEST: u64 = 4 << 20;
+const LARGEST: u64 = 64 << 20;
+
+/// Packs written by one batch that are not yet synced. More are synced on the way.
+const UNSYNCED: usize = 32;
+
+/// A pack is full at a small part of the store, so that to rewrite one takes little room.
+fn limit(total: u64) -> u64 {
+    (total / 32).clamp(SMALLEST, LARGEST)
+}
+
+pub(super) struct Appender<'a> {
+    packs: &'a Packs,
+    tail: Mutex<Tail>,
+}
+
+struct Tail {
+    /// Bytes of the whole store.
+    total: u64,
+    next: u32,
+    /// Whether frames may still be added to the last of the touched.
+    appending: bool,
+    created: bool,
+    touched: Vec<Touched>,
+}
+
+struct Touched {
+    growth: Growth,
+    /// `None` once synced.
+    file: Option<Arc<File>>,
+}
+
+/// What a batch adds to one pack.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Growth {
+    number: u32,
+    /// Where the pack ended before; `None` for a new one.
+    from: Option<u64>,
+    end: u64,
+    raw: u64,
+    frames: u64,
+}
+
+impl Growth {
+    pub(super) fn record(&self, tx: &Transaction<'_>) -> Result<()> {
+        let Self { number, from, end, raw, frames } = *self;
+        let row = PackRow { number, length: end, raw, frames };
+        match from {
+            Some(from) => index::extend_pack(tx, from, row),
+            None => index::insert_pack(tx, row),
+        }
+    }
+
+    /// Bytes of the pack that were not there before.
+    pub(super) fn bytes(&self) -> u64 {
+        self.end - self.from.unwrap_or(0)
+    }
+}
+
+impl<'a> Appender<'a> {
+    /// Starts where the database says that the store ends, whatever may lie in the files after
+    /// that, and never in the pack `avoid`.
+    pub(super) fn new(packs: &'a Packs, db: &Connection, avoid: Option<u32>) -> Result<Self> {
+        let rows = index::packs(db)?;
+        let total = rows.iter().fold(0_u64, |total, row| total.saturating_add(row.length));
+        let next = rows.last().map_or(1, |row| row.number.saturating_add(1));
+        let mut tail = Tail { total, next, appending: false, created: false, touched: Vec::new() };
+        if let Some(row) = rows.last()
+            && row.length < limit(total)
+            && Some(row.number) != avoid
+            && let Some(file) = whole(packs, row)
+        {
+            let (number, end) = (row.number, row.length);
+            let growth = Growth { number, from: Some(end), end, raw: 0, frames: 0 };
+            tail.touched.push(Touched { growth, file: Some(Arc::new(file)) });
+            tail.appending = true;
+        }
+        Ok(Self { packs, tail: Mutex::new(tail) })
+    }
+
+    /// Gives the pack and the offset of the frame. It is durable after [`Appender::finish`].
+    pub(super) fn append(&self, frame: &[u8], raw: u64) -> Result<(u32, u64)> {
+        let (file, number, offset) = lock(&self.tail).reserve(self.packs, frame.len(), raw)?;
+        file.write_all_at(frame, offset).context(|| format!("write pack {number}"))?;
+        Ok((number, offset))
+    }
+
+    pub(super) fn finish(mut self) -> Result<Vec<Growth>> {
+        let packs = self.packs;
+        let tail = self.tail.get_mut().unwrap_or_else(PoisonError::into_inner);
+        tail.touched.iter_mut().try_for_each(Touched::sync)?;
+        if tail.created {
+            packs.sync_directory()?;
+        }
+        let growth = std::mem::take(&mut tail.touched).into_iter().map(|touched| touched.growth);
+        Ok(growth.filter(|growth| growth.bytes() > 0).collect())
+    }
+}
+
+/// What was not finished gives its space back at once: there may be none left.
+impl Drop for Appender<'_> {
+    fn drop(&mut self) {
+        let tail = self.tail.get_mut().unwrap_or_else(PoisonError::into_inner);
+        for Touched { growth, .. } in tail.touched.drain(..) {
+            // Whatever stays is cut off when the store is opened.
+            let _ = match growth.from {
+                Some(from) => self.packs.cut(growth.number, from),
+                None => self.packs.remove(growth.number),
+            };
+        }
+    }
+}
+
+/// A pack that lost its end is left alone: what is added after a gap would be counted as there.
+fn whole(packs: &Packs, row: &PackRow) -> Option<File> {
+    let file = packs.writable(row.number).ok()?;
+    (file.metadata().ok()?.len() >= row.length).then_some(file)
+}
+
+impl Tail {
+    fn reserve(&mut self, packs: &Packs, length: usize, raw: u64) -> Result<(Arc<File>, u32, u64)> {
+        let full = self.touched.last().is_none_or(|last| last.growth.end >= limit(self.total));
+        if !self.appending || full {
+            self.roll(packs)?;
+        }
+        let last = self.touched.last_mut().filter(|last| last.file.is_some());
+        let Some(Touched { growth, file: Some(file) }) = last else {
+            return Err(crate::error::Error::Invalid("no pack is open".into()));
+        };
+        let offset = growth.end;
+        growth.end += length as u64;
+        growth.raw += raw;
+        growth.frames += 1;
+        self.total += length as u64;
+        Ok((Arc::clone(file), growth.number, offset))
+    }
+
+    fn roll(&mut self, packs: &Packs) -> Result<()> {
+        self.sync_some()?;
+        let number = self.next;
+        let file = Arc::new(packs.create(number)?);
+        self.next = number.saturating_add(1);
+        (self.created, self.appending) = (true, true);
+        let growth = Growth { number, from: None, end: 0, raw: 0, frames: 0 };
+        self.touched.push(Touched { growth, file: Some(file) });
+        Ok(())
+    }
+
+    fn sync_some(&mut self) -> Result<()> {
+        let unsynced = self.touched.iter().filter(|touched| touched.file.is_some()).count();
+        if unsynced < UNSYNCED {
+            return Ok(());
+        }
+        self.touched.iter_mut().filter(|touched| touched.is_idle()).try_for_each(Touched::sync)
+    }
+}
+
+impl Touched {
+    /// Nobody is writing to it.
+    fn is_idle(&self) -> bool {
+        self.file.as_ref().is_some_and(|file| Arc::strong_count(file) == 1)
+    }
+
+    fn sync(&mut self) -> Result<()> {
+        if let Some(file) = self.file.take()
+            && self.growth.bytes() > 0
+            && !is_planted(Fault::PackNotSynced)
+        {
+            file.sync_data().context(|| format!("sync pack {}", self.growth.number))?;
+        }
+        Ok(())
+    }
+}

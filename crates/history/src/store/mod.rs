@@ -1,0 +1,95 @@
+//! Where the bytes of files are kept: append-only packs, and tables that say what lies where.
+//!
+//! ```text
+//! keep ─> hash ─ known? ─ no ─> frame of several contents ─ full ─> compress ─> end of a pack
+//! finish ─> what is left ─> fdatasync ─> Batch ─ record ─> the caller's transaction
+//! ```
+//!
+//! Invariants: a pack's bytes below the length in table `pack` never change; a row is committed
+//! only after the bytes it names are on disk; a pack is removed only after the commit that leaves
+//! no row naming it. So whatever is in `packs/` and in no row was never recorded, and goes when the
+//! store is opened. Nothing is given out that does not hash to its id.
+
+mod append;
+mod chunk;
+mod compact;
+mod frame;
+mod index;
+mod pack;
+mod reader;
+#[cfg(test)]
+mod tests;
+mod verify;
+mod writer;
+
+use std::path::Path;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use rusqlite::Connection;
+
+use crate::entry::ContentId;
+use crate::error::{Error, Result};
+use frame::Effort;
+use pack::{Listed, Packs};
+use reader::Cache;
+pub(crate) use reader::Fetcher;
+pub(crate) use writer::{Batch, Writer};
+
+/// While the owner waits. Level 1 takes a little less time, and misses repeats between files.
+const HOT: Effort = Effort { level: 3, target: 256 << 10 };
+
+/// For what is seldom read. A checkpoint may have to wait for a pack to be rewritten, so no higher.
+const COLD: Effort = Effort { level: 6, target: 1 << 20 };
+
+/// The packs. What is in them is known to the caller's database, which one process opens at a time;
+/// whoever holds it mutably is the only writer.
+pub(crate) struct Store {
+    packs: Packs,
+    cache: Mutex<Cache>,
+}
+
+impl Store {
+    /// Tables that the caller makes before [`Store::open`].
+    pub(crate) const SCHEMA: &str = index::SCHEMA;
+
+    /// Clears away what was written and never recorded.
+    pub(crate) fn open(directory: &Path, db: &Connection) -> Result<Self> {
+        let packs = Packs::open(directory)?;
+        let rows = index::packs(db)?;
+        for Listed { name, number } in packs.list()? {
+            let row = rows.iter().find(|row| Some(row.number) == number);
+            match row {
+                Some(row) => packs.cut(row.number, row.length)?,
+                None => packs.remove_name(&name)?,
+            }
+        }
+        Ok(Self { packs, cache: Mutex::default() })
+    }
+
+    /// Keeps the contents of one checkpoint. Dropped before [`Writer::finish`] and
+    /// [`Batch::record`], it leaves nothing that anybody sees.
+    pub(crate) fn writer<'a>(&'a self, db: &'a mut Connection) -> Result<Writer<'a>> {
+        Writer::new(self, db, HOT)
+    }
+
+    pub(crate) fn has(&self, db: &Connection, id: &ContentId) -> Result<bool> {
+        // Nothing is kept of nothing.
+        if *id == ContentId::of(b"") {
+            return Ok(true);
+        }
+        match index::find(db, id) {
+            Ok(_) => Ok(true),
+            Err(Error::Missing(_)) => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+
+    pub(crate) fn fetcher<'a>(&'a self, db: &'a mut Connection) -> Fetcher<'a> {
+        Fetcher::new(self, db)
+    }
+}
+
+/// Nothing behind these locks is left half-changed by a panic.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

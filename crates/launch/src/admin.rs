@@ -1,0 +1,66 @@
+//! Small jobs on files that ids of the sandbox own, for a host process that is not root.
+
+use std::fs;
+use std::io;
+use std::path::Path;
+
+use rustix::thread::UnshareFlags;
+
+use crate::base::{self, Owner};
+use crate::launcher::in_user_namespace;
+use crate::order::{Ids, OwnedLayer, Reply};
+use crate::seed::Guest;
+use crate::{Control, Result, Step};
+
+pub(crate) fn make_directory(control: &Control, ids: &Ids, path: &Path) -> Result<Option<Guest>> {
+    act(control, ids, || {
+        fs::create_dir(path).step(|| format!("create {}", path.display()))?;
+        Owner::new(true).own(path, 0)
+    })
+}
+
+pub(crate) fn remove(control: &Control, ids: &Ids, path: &Path) -> Result<Option<Guest>> {
+    act(control, ids, || match fs::remove_dir_all(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        other => other.step(|| format!("remove {}", path.display())),
+    })
+}
+
+/// Made beside its place and moved there when it is whole. Two who make the same at once do not
+/// meet: the second to finish finds the place taken and drops its own. Whoever clears away what
+/// others left half-made takes the lock alone, so nothing is taken from under us.
+pub(crate) fn make_layer(
+    control: &Control,
+    ids: &Ids,
+    layer: &OwnedLayer,
+) -> Result<Option<Guest>> {
+    let new = layer.to.with_extension(format!("new{}", std::process::id()));
+    // Held by this process and its child until both have ended, however they end.
+    let _shared = lock_around(&layer.to)?;
+    act(control, ids, || {
+        base::make(layer, &new)?;
+        match fs::rename(&new, &layer.to) {
+            Err(_) if layer.to.is_dir() => {
+                fs::remove_dir_all(&new).step(|| format!("remove {}", new.display()))
+            }
+            other => other.step(|| format!("publish {}", layer.to.display())),
+        }
+    })
+}
+
+/// A shared lock on the directory that holds `layer`.
+fn lock_around(layer: &Path) -> Result<fs::File> {
+    let around = layer.parent().unwrap_or(Path::new("/"));
+    let step = || format!("lock {}", around.display());
+    let directory = fs::File::open(around).step(step)?;
+    directory.lock_shared().step(step)?;
+    Ok(directory)
+}
+
+fn act(control: &Control, ids: &Ids, job: impl FnOnce() -> Result<()>) -> Result<Option<Guest>> {
+    in_user_namespace(ids, UnshareFlags::NEWUSER, None, |_| {
+        job()?;
+        control.send(&Reply::Done, &[]).step(|| "report".to_owned())?;
+        Ok(None)
+    })
+}

@@ -1,0 +1,165 @@
+//! The command line, as clap sees it and as `--help` shows it.
+
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand};
+
+use crate::commands::{
+    attach, completions, cp, diff, doctor, down, exec, history, kill, login, logs, ls, man,
+    process, ps, restore, sandbox, shell, status, undo, up,
+};
+
+const EXAMPLES: &str = "\
+Examples:
+  nacre up                          start your computer and print a sign-in link
+  nacre exec -- make test           run a command in it; the exit code is the command's
+  tar c . | nacre exec -- tar x     pipes work both ways
+  nacre shell                       a terminal in it
+  nacre cp ./site :site             copy a folder in, nacre cp :site ./site copies it out
+  nacre undo                        take the last change back; nacre history shows them all
+  nacre doctor                      what this machine offers, and how to fix what it lacks
+
+Paths in a sandbox are written :PATH for the live one and NAME:PATH for another; they start at
+/workspace unless they are absolute.";
+
+/// Your own computer, in one process.
+#[derive(Debug, Parser)]
+#[command(name = "nacre", version, after_help = EXAMPLES, max_term_width = 100)]
+pub(crate) struct Cli {
+    #[command(flatten)]
+    pub(crate) global: Global,
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+#[derive(Debug, Clone, Args)]
+pub(crate) struct Global {
+    /// Where everything is kept [default: $XDG_DATA_HOME/nacre or ~/.local/share/nacre]
+    #[arg(
+        long,
+        global = true,
+        env = "NACRE_DATA",
+        value_name = "DIR",
+        hide_env_values = true,
+        help_heading = "Global options"
+    )]
+    pub(crate) data: Option<PathBuf>,
+    /// Configuration file [default: nacre.toml in the data directory]
+    #[arg(
+        long,
+        global = true,
+        env = "NACRE_CONFIG",
+        value_name = "FILE",
+        hide_env_values = true,
+        help_heading = "Global options"
+    )]
+    pub(crate) config: Option<PathBuf>,
+    /// Print results as JSON
+    #[arg(long, global = true, help_heading = "Global options")]
+    pub(crate) json: bool,
+}
+
+/// Which sandbox.
+#[derive(Debug, Clone, Args)]
+pub(crate) struct Which {
+    /// The sandbox, by name or id
+    #[arg(short, long, value_name = "NAME", default_value = "live")]
+    pub(crate) sandbox: String,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Start the gateway and the live sandbox, and print a sign-in link
+    Up(up::Up),
+    /// Stop the gateway and the sandboxes
+    Down(down::Down),
+    /// Print a fresh sign-in link
+    Login(login::Login),
+    /// Show the gateway and its sandboxes
+    Status(status::Status),
+    /// Run a command in a sandbox
+    Exec(exec::Exec),
+    /// Open a terminal in a sandbox
+    Shell(shell::Shell),
+    /// List the commands of a sandbox
+    Ps(ps::Ps),
+    /// Show, start and stop what nacre.toml keeps running in a sandbox
+    Process(process::Process),
+    /// Follow a command that runs, with its recent output first
+    Attach(attach::Attach),
+    /// Send a signal to a command
+    Kill(kill::Kill),
+    /// Copy files and folders into and out of sandboxes
+    Cp(cp::Cp),
+    /// List a folder in a sandbox
+    Ls(ls::Ls),
+    /// Show the log of a sandbox, or the output of a command or process
+    Logs(logs::Logs),
+    /// Show what happened to the files of a sandbox
+    History(history::History),
+    /// Show what changed in them, line by line
+    Diff(diff::Diff),
+    /// Take changes back, and keep what came later
+    Undo(undo::Undo),
+    /// Take an undo back
+    Redo(undo::Redo),
+    /// Set files to what they were at a moment
+    Restore(restore::Restore),
+    /// Make, run and remove sandboxes
+    Sandbox(sandbox::Sandbox),
+    /// Check this machine and say how to fix what it lacks
+    Doctor(doctor::Doctor),
+    /// Print a completion script for a shell
+    Completions(completions::Completions),
+    /// Write the manual pages
+    Man(man::Man),
+}
+
+impl Command {
+    /// The exit code of a failure of ours. Where the command's own code is passed on, ours must
+    /// differ from any it could have.
+    pub(crate) fn failure_code(&self) -> u8 {
+        match self {
+            Self::Exec(_) | Self::Shell(_) | Self::Attach(_) => 125,
+            Self::Up(_)
+            | Self::Down(_)
+            | Self::Login(_)
+            | Self::Status(_)
+            | Self::Ps(_)
+            | Self::Process(_)
+            | Self::Kill(_)
+            | Self::Cp(_)
+            | Self::Ls(_)
+            | Self::Logs(_)
+            | Self::History(_)
+            | Self::Diff(_)
+            | Self::Undo(_)
+            | Self::Redo(_)
+            | Self::Restore(_)
+            | Self::Sandbox(_)
+            | Self::Doctor(_)
+            | Self::Completions(_)
+            | Self::Man(_) => 1,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn what_follows_the_program_belongs_to_it() {
+        let cli = Cli::parse_from(["nacre", "exec", "-s", "dev", "ls", "-s", "--json"]);
+        let Command::Exec(exec) = cli.command else { panic!("not exec") };
+        assert_eq!(exec.which.sandbox, "dev");
+        assert_eq!(exec.argv, ["ls", "-s", "--json"]);
+        assert!(!cli.global.json);
+    }
+}

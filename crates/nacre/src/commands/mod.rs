@@ -1,0 +1,88 @@
+//! One module per command: its arguments and what it does.
+
+pub(crate) mod attach;
+pub(crate) mod completions;
+pub(crate) mod cp;
+pub(crate) mod diff;
+pub(crate) mod doctor;
+pub(crate) mod down;
+pub(crate) mod exec;
+pub(crate) mod history;
+pub(crate) mod kill;
+pub(crate) mod login;
+pub(crate) mod logs;
+pub(crate) mod ls;
+pub(crate) mod man;
+pub(crate) mod process;
+pub(crate) mod ps;
+pub(crate) mod restore;
+pub(crate) mod sandbox;
+pub(crate) mod shell;
+pub(crate) mod status;
+pub(crate) mod undo;
+pub(crate) mod up;
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use crate::cli::{Cli, Command};
+use crate::config;
+use crate::connect::Gateway;
+use crate::failure::{Failure, Result};
+
+/// What every command is given.
+pub(crate) struct Context {
+    pub(crate) data_dir: PathBuf,
+    pub(crate) config: Option<PathBuf>,
+    pub(crate) json: bool,
+}
+
+impl Context {
+    pub(crate) async fn gateway(&self) -> Result<Gateway> {
+        Gateway::connect(&self.data_dir).await
+    }
+}
+
+pub(crate) fn run(cli: Cli) -> Result<ExitCode> {
+    let context = Context {
+        data_dir: config::data_dir(cli.global.data)?,
+        config: cli.global.config,
+        json: cli.global.json,
+    };
+    match cli.command {
+        Command::Up(command) => up::run(command, &context),
+        Command::Down(command) => wait(down::run(command, &context)),
+        Command::Login(command) => wait(login::run(command, &context)),
+        Command::Status(command) => wait(status::run(command, &context)),
+        Command::Exec(command) => wait(exec::run(command, &context)),
+        Command::Shell(command) => wait(shell::run(command, &context)),
+        Command::Ps(command) => wait(ps::run(command, &context)),
+        Command::Process(command) => wait(process::run(command, &context)),
+        Command::Attach(command) => wait(attach::run(command, &context)),
+        Command::Kill(command) => wait(kill::run(command, &context)),
+        Command::Cp(command) => wait(cp::run(command, &context)),
+        Command::Ls(command) => wait(ls::run(command, &context)),
+        Command::Logs(command) => wait(logs::run(command, &context)),
+        Command::History(command) => wait(history::run(command, &context)),
+        Command::Diff(command) => wait(diff::run(command, &context)),
+        Command::Undo(command) => wait(undo::run(command, &context)),
+        Command::Redo(command) => wait(undo::run_redo(command, &context)),
+        Command::Restore(command) => wait(restore::run(command, &context)),
+        Command::Sandbox(command) => wait(sandbox::run(command, &context)),
+        Command::Doctor(command) => wait(doctor::run(command, &context)),
+        Command::Completions(command) => completions::run(command),
+        Command::Man(command) => man::run(command),
+    }
+}
+
+/// One thread is enough for a client, and starts sooner.
+fn wait(command: impl Future<Output = Result<ExitCode>>) -> Result<ExitCode> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(|error| Failure::io("cannot start", &error))?;
+    let result = runtime.block_on(command);
+    // A read of the terminal may still wait; it must not keep us.
+    runtime.shutdown_background();
+    result
+}

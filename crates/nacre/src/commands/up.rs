@@ -1,0 +1,228 @@
+//! `nacre up`: be the gateway, here or in the background.
+
+use std::fs::OpenOptions;
+use std::io::{BufRead, BufReader};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
+use std::process::{Command, ExitCode, Stdio};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use clap::Args;
+use nacre_gateway::{Gateway, RunningGateway};
+use nacre_wire::control::{SandboxState, Shutdown, SignInLink};
+use serde::{Deserialize, Serialize};
+use tokio::signal::unix::{SignalKind, signal};
+
+use super::{Context, login};
+use crate::config::{RawConfig, prepare_data_dir};
+use crate::failure::{Failure, Result};
+use crate::{connect, driver, output};
+
+const LOG_FILE: &str = "gateway.log";
+
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Ctrl-C stops the gateway and the sandboxes. SIGTERM stops only the gateway: sandboxes run on and the
+next `nacre up` finds them.
+
+Examples:
+  nacre up
+  nacre up --detach
+  nacre up --listen 127.0.0.1:9000 --data ~/other")]
+pub(crate) struct Up {
+    /// Address for browsers [default: 127.0.0.1:8080]
+    #[arg(long, value_name = "ADDRESS")]
+    listen: Option<String>,
+    /// Run in the background and return when it is ready
+    #[arg(short, long)]
+    detach: bool,
+    /// We are the background process: the report goes to a parent that waits for it.
+    #[arg(long, hide = true)]
+    background: bool,
+}
+
+/// What the user learns when it is ready.
+#[derive(Debug, Serialize, Deserialize)]
+struct Report {
+    url: String,
+    sign_in_link: String,
+    expires_in_s: u64,
+    pid: u32,
+    /// Absent when it was running before.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    ready_ms: Option<u64>,
+    /// Why the live sandbox does not run.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    failure: Option<String>,
+}
+
+pub(crate) fn run(command: Up, context: &Context) -> Result<ExitCode> {
+    let began = Instant::now();
+    prepare_data_dir(&context.data_dir)?;
+    if command.detach {
+        return detach(&command, context);
+    }
+    if command.background {
+        // A session of our own, so that closing the terminal does not end us.
+        let _ = rustix::process::setsid();
+    }
+    let raw = RawConfig::load(&context.data_dir, context.config.as_deref())?;
+    let config = raw.resolve(context.data_dir.clone(), command.listen.clone())?;
+    config.log.install()?;
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()
+        .map_err(|error| Failure::io("cannot start", &error))?;
+    let code = runtime.block_on(async {
+        if let Some(report) = running_already(&context.data_dir).await? {
+            tell(&report, &command, context)?;
+            return Ok(ExitCode::SUCCESS);
+        }
+        let driver = Arc::new(driver::open(&context.data_dir, driver::PARKED)?);
+        let gateway = Gateway::start(config.gateway, driver).await?;
+        serve(gateway, began, &command, context).await
+    });
+    runtime.shutdown_timeout(Duration::from_secs(1));
+    code
+}
+
+async fn serve(
+    gateway: RunningGateway,
+    began: Instant,
+    command: &Up,
+    context: &Context,
+) -> Result<ExitCode> {
+    let failed = |error| Failure::io("signals cannot be handled", &error);
+    let mut interrupt = signal(SignalKind::interrupt()).map_err(failed)?;
+    let mut terminate = signal(SignalKind::terminate()).map_err(failed)?;
+    let mut hang_up = signal(SignalKind::hangup()).map_err(failed)?;
+    let link = gateway.sign_in_link().await?;
+    let ready_ms = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX);
+    tell(&report(&gateway, link, ready_ms), command, context)?;
+    let how = tokio::select! {
+        how = gateway.asked_to_stop() => how,
+        _ = interrupt.recv() => Shutdown { stop_sandboxes: true },
+        _ = terminate.recv() => Shutdown::default(),
+        _ = hang_up.recv() => Shutdown::default(),
+    };
+    tokio::select! {
+        () = gateway.stop(how) => Ok(ExitCode::SUCCESS),
+        // The next start recovers what this leaves.
+        _ = interrupt.recv() => Ok(ExitCode::from(130)),
+    }
+}
+
+fn report(gateway: &RunningGateway, link: SignInLink, ready_ms: u64) -> Report {
+    let sandboxes = gateway.sandboxes();
+    let live = sandboxes.iter().find(|sandbox| sandbox.role.as_deref() == Some("live"));
+    let failure = match live {
+        Some(live) if live.state == SandboxState::Failed => live.failure.clone(),
+        Some(_) => None,
+        None => Some("there is no live sandbox".to_owned()),
+    };
+    Report {
+        url: gateway.url(),
+        sign_in_link: link.url,
+        expires_in_s: link.expires_in_s,
+        pid: std::process::id(),
+        ready_ms: Some(ready_ms),
+        failure,
+    }
+}
+
+async fn running_already(data_dir: &Path) -> Result<Option<Report>> {
+    let Some((gateway, status)) = connect::Gateway::find(data_dir).await? else { return Ok(None) };
+    let link = login::fresh_link(&gateway).await?;
+    Ok(Some(Report {
+        url: status.url,
+        sign_in_link: link.url,
+        expires_in_s: link.expires_in_s,
+        pid: status.pid,
+        ready_ms: None,
+        failure: None,
+    }))
+}
+
+fn tell(report: &Report, command: &Up, context: &Context) -> Result<()> {
+    if command.background {
+        let line =
+            serde_json::to_string(report).map_err(|error| Failure::new(error.to_string()))?;
+        output::print(&format!("{line}\n"))?;
+        return let_go_of_stdout();
+    }
+    if context.json { output::print_json(report) } else { output::print(&describe(report)) }
+}
+
+fn describe(report: &Report) -> String {
+    let first = match report.ready_ms {
+        Some(ms) => format!("Nacre is ready ({ms} ms)."),
+        None => format!("Nacre is already running (process {}).", report.pid),
+    };
+    let trouble = match &report.failure {
+        Some(why) => format!("  The live sandbox does not run: {why}\n  See: nacre doctor\n"),
+        None => String::new(),
+    };
+    let minutes = report.expires_in_s / 60;
+    format!(
+        "{first}\n{trouble}\n  Sign in (once, within {minutes} minutes):\n  {}\n\n",
+        report.sign_in_link
+    )
+}
+
+/// The parent has what it waited for and goes away; nothing may hold its pipe open.
+fn let_go_of_stdout() -> Result<()> {
+    let failed = |error: std::io::Error| Failure::io("/dev/null", &error);
+    let null = OpenOptions::new().write(true).open("/dev/null").map_err(failed)?;
+    rustix::stdio::dup2_stdout(&null).map_err(|errno| failed(errno.into()))
+}
+
+/// Starts ourselves again in the background. Its first line of output is the report; no line means
+/// that it failed, and its log says why.
+fn detach(command: &Up, context: &Context) -> Result<ExitCode> {
+    let log_path = context.data_dir.join(LOG_FILE);
+    let failed = |error: std::io::Error| Failure::io(log_path.display(), &error);
+    let log =
+        OpenOptions::new().create(true).append(true).mode(0o600).open(&log_path).map_err(failed)?;
+    let log_starts_at = log.metadata().map_err(failed)?.len();
+    let program = std::env::current_exe().map_err(|error| Failure::io("this program", &error))?;
+    let mut again = Command::new(program);
+    again.args(["up", "--background", "--data"]).arg(&context.data_dir);
+    if let Some(config) = &context.config {
+        again.arg("--config").arg(config);
+    }
+    if let Some(listen) = &command.listen {
+        again.args(["--listen", listen]);
+    }
+    let mut child = again
+        .current_dir("/")
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(log)
+        .spawn()
+        .map_err(|error| Failure::io("this program", &error))?;
+    let mut line = String::new();
+    if let Some(stdout) = child.stdout.take() {
+        BufReader::new(stdout)
+            .read_line(&mut line)
+            .map_err(|error| Failure::io("the background process", &error))?;
+    }
+    match serde_json::from_str::<Report>(&line) {
+        Ok(report) => {
+            tell(&report, &Up { listen: None, detach: false, background: false }, context)?;
+            Ok(ExitCode::SUCCESS)
+        }
+        Err(_) => Err(why_it_failed(&log_path, log_starts_at)),
+    }
+}
+
+/// The background process reports its failure as any command does, on its standard error.
+fn why_it_failed(log_path: &Path, starts_at: u64) -> Failure {
+    let log = std::fs::read(log_path).unwrap_or_default();
+    let from = usize::try_from(starts_at).unwrap_or(0).min(log.len());
+    let text = String::from_utf8_lossy(&log[from..]).into_owned();
+    let find = |prefix| text.lines().rev().find_map(|line| line.strip_prefix(prefix));
+    let message = find("error: ").unwrap_or("the gateway did not start").to_owned();
+    let see = format!("its log is {}", log_path.display());
+    Failure::new(message).hint(find("hint: ").map_or(see, str::to_owned))
+}

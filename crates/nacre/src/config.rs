@@ -1,0 +1,136 @@
+//! `nacre.toml`: each module owns its table; here they are put together.
+
+use std::fs;
+use std::io;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+
+use nacre_gateway::{GatewayConfig, RawGatewayConfig};
+use serde::Deserialize;
+
+use crate::failure::{Failure, Result};
+use crate::logging::RawLogConfig;
+
+const FILE: &str = "nacre.toml";
+
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, Default)]
+#[serde(deny_unknown_fields, default)]
+pub(crate) struct RawConfig {
+    gateway: RawGatewayConfig,
+    log: RawLogConfig,
+}
+
+/// Everything `nacre up` needs to know.
+#[derive(Debug)]
+pub(crate) struct Config {
+    pub(crate) gateway: GatewayConfig,
+    pub(crate) log: RawLogConfig,
+}
+
+impl RawConfig {
+    /// The named file, or `nacre.toml` in the data directory when there is one.
+    pub(crate) fn load(data_dir: &Path, named: Option<&Path>) -> Result<Self> {
+        let path = named.map_or_else(|| data_dir.join(FILE), Path::to_owned);
+        match fs::read_to_string(&path) {
+            Ok(text) => Self::parse(&text, &path),
+            Err(error) if error.kind() == io::ErrorKind::NotFound && named.is_none() => {
+                Ok(Self::default())
+            }
+            Err(error) => Err(Failure::io(path.display(), &error)),
+        }
+    }
+
+    fn parse(text: &str, path: &Path) -> Result<Self> {
+        toml::from_str(text).map_err(|error| {
+            let line = error.span().map(|span| text[..span.start].matches('\n').count() + 1);
+            let place = line.map_or_else(String::new, |line| format!(":{line}"));
+            Failure::new(format!("{}{place}: {}", path.display(), error.message()))
+        })
+    }
+
+    /// What the command line says wins over the file.
+    pub(crate) fn resolve(mut self, data_dir: PathBuf, listen: Option<String>) -> Result<Config> {
+        if listen.is_some() {
+            self.gateway.listen = listen;
+        }
+        Ok(Config { gateway: self.gateway.resolve(data_dir)?, log: self.log })
+    }
+}
+
+/// `--data`, else `$XDG_DATA_HOME/nacre`, else `~/.local/share/nacre`.
+pub(crate) fn data_dir(named: Option<PathBuf>) -> Result<PathBuf> {
+    let variable =
+        |name| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+    let dir = named
+        .or_else(|| variable("XDG_DATA_HOME").map(|base| base.join("nacre")))
+        .or_else(|| variable("HOME").map(|home| home.join(".local/share/nacre")))
+        .ok_or_else(|| Failure::new("no data directory").hint("name one with --data DIR"))?;
+    std::path::absolute(&dir).map_err(|error| Failure::io(dir.display(), &error))
+}
+
+/// Makes it, for its owner only; an open one that is ours is closed to others.
+pub(crate) fn prepare_data_dir(dir: &Path) -> Result<()> {
+    let failed = |error: io::Error| {
+        Failure::io(dir.display(), &error).hint("choose another data directory with --data DIR")
+    };
+    fs::DirBuilder::new().recursive(true).mode(0o700).create(dir).map_err(failed)?;
+    let metadata = fs::metadata(dir).map_err(failed)?;
+    if metadata.uid() != rustix::process::getuid().as_raw() {
+        return Err(Failure::new(format!("{} belongs to another user", dir.display()))
+            .hint("choose another data directory with --data DIR"));
+    }
+    if metadata.mode() & 0o077 != 0 {
+        fs::set_permissions(dir, fs::Permissions::from_mode(0o700)).map_err(failed)?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(text: &str) -> Result<RawConfig> {
+        RawConfig::parse(text, Path::new("nacre.toml"))
+    }
+
+    fn message(result: Result<impl std::fmt::Debug>) -> String {
+        match result {
+            Err(Failure::Error { message, .. }) => message,
+            other => panic!("expected an error, got {other:?}"),
+        }
+    }
+
+    #[test]
+    fn an_unknown_key_is_named_with_its_line() {
+        let text = "[gateway]\nlisten = \"127.0.0.1:1\"\nlissten = \"x\"\n";
+        let message = message(parse(text));
+        assert!(message.starts_with("nacre.toml:3: unknown field `lissten`"), "{message}");
+    }
+
+    #[test]
+    fn the_command_line_wins_over_the_file() {
+        let raw = parse("[gateway]\nlisten = \"127.0.0.1:1\"\n").unwrap();
+        let config = raw.clone().resolve("/data".into(), None).unwrap();
+        assert_eq!(config.gateway.listen.to_string(), "127.0.0.1:1");
+        let config = raw.resolve("/data".into(), Some("127.0.0.1:2".to_owned())).unwrap();
+        assert_eq!(config.gateway.listen.to_string(), "127.0.0.1:2");
+    }
+
+    #[test]
+    fn a_data_directory_is_closed_to_others() {
+        let parent = tempfile::tempdir().unwrap();
+        let dir = parent.path().join("a/b");
+        prepare_data_dir(&dir).unwrap();
+        fs::set_permissions(&dir, fs::Permissions::from_mode(0o755)).unwrap();
+        prepare_data_dir(&dir).unwrap();
+        assert_eq!(fs::metadata(&dir).unwrap().mode() & 0o777, 0o700);
+    }
+
+    #[test]
+    fn a_named_file_must_be_there_and_the_usual_one_need_not() {
+        let dir = tempfile::tempdir().unwrap();
+        assert_eq!(RawConfig::load(dir.path(), None).unwrap(), RawConfig::default());
+        let named = dir.path().join("other.toml");
+        assert!(message(RawConfig::load(dir.path(), Some(&named))).contains("no such file"));
+    }
+}

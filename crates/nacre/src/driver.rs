@@ -1,0 +1,29 @@
+//! The driver that `nacre up` and `nacre doctor` use, with the guest binary this file carries.
+
+use std::borrow::Cow;
+use std::path::Path;
+
+use nacre_sandbox::namespace::{NamespaceConfig, NamespaceDriver};
+
+use crate::failure::{Failure, Result};
+
+/// Static, so that it runs in any root filesystem.
+static GUEST: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/nacre-guest"));
+
+/// How many seeds the gateway keeps ready.
+pub(crate) const PARKED: usize = 2;
+pub(crate) const NOTHING_PARKED: usize = 0;
+
+/// `parked` sandboxes wait to be needed; starting from one takes a few milliseconds.
+pub(crate) fn open(data_dir: &Path, parked: usize) -> Result<NamespaceDriver> {
+    let config = NamespaceConfig {
+        data_dir: data_dir.to_owned(),
+        guest: Cow::Borrowed(GUEST),
+        parked,
+        host_directories: Vec::new(),
+    };
+    NamespaceDriver::new(config).map_err(|error| {
+        Failure::new(error.to_string())
+            .hint("run nacre doctor: it names what is missing and the remedy")
+    })
+}

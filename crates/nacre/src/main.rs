@@ -1,0 +1,31 @@
+//! The binary people run: `nacre up` is the gateway, everything else talks to it.
+
+mod cli;
+mod commands;
+mod config;
+mod connect;
+mod copy;
+mod doctor;
+mod driver;
+mod failure;
+mod history;
+mod logging;
+mod output;
+mod session;
+mod terminal;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+fn main() -> ExitCode {
+    let cli = cli::Cli::parse();
+    let on_failure = cli.command.failure_code();
+    match commands::run(cli) {
+        Ok(code) => code,
+        Err(failure) => {
+            failure.report();
+            ExitCode::from(failure.code().unwrap_or(on_failure))
+        }
+    }
+}

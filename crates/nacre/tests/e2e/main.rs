@@ -1,0 +1,12 @@
+//! The whole computer: the real binary, the real driver, real sandboxes.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test that cannot go on has failed")]
+
+mod computer;
+mod copies;
+mod life;
+mod past;
+mod pty;
+mod running;
+mod terminals;
+mod unprivileged;

@@ -1,0 +1,14 @@
+//! The namespace driver on the real kernel. `NACRE_GUEST` names the guest binary to run, which
+//! `cargo xtask test` builds.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "tests")]
+
+mod blank;
+mod conformance;
+mod crash;
+mod escape;
+mod history;
+mod limits;
+mod machine;
+mod rootfs;
+mod unprivileged;

@@ -1,0 +1,123 @@
+//! The supervisor: pid 1 of a sandbox, which must not crash.
+//!
+//! It serves HTTP on one listening socket, the door, that it is given at the start ([`server`]).
+//! [`exec`] owns all processes it starts and, as pid 1, collects all that end; [`status`] tells
+//! how it is; [`files`] and [`watch`] serve the sandbox's files; [`host`] is the way up to the
+//! gateway; [`runtime`] keeps what `nacre.toml` names running and leads to it; [`events`] tells what
+//! happens; [`page`] is the page a browser sees first. Nothing a client or a process does ends it: a panic in a handler is that request's failure ([`panics`]), and every buffer is bounded.
+
+use std::os::unix::net::UnixListener;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::Context;
+use axum::Router;
+use axum::middleware::from_fn_with_state;
+use tokio::signal::unix::{SignalKind, signal};
+
+pub mod events;
+pub mod exec;
+pub mod failure;
+pub mod files;
+pub mod history;
+pub mod host;
+pub mod limits;
+mod memory;
+pub mod page;
+pub mod panics;
+pub mod runtime;
+pub mod server;
+pub mod status;
+mod stop;
+pub mod users;
+pub mod watch;
+
+/// Two are enough for a door with one peer, and each costs memory in every sandbox.
+const WORKERS: usize = 2;
+const STACK: usize = 1024 * 1024;
+const MOST_BLOCKING: usize = 64;
+const BLOCKING_KEPT: Duration = Duration::from_secs(2);
+
+/// What a supervisor is started with.
+#[derive(Debug)]
+pub struct Config {
+    /// Already listening.
+    pub door: UnixListener,
+    pub workspace: PathBuf,
+    /// Whom commands and file calls act as unless they say otherwise.
+    pub default_user: users::User,
+    pub reap: exec::Reap,
+    /// Where the host listens for us, when it does.
+    pub host_socket: Option<PathBuf>,
+    /// Where the history of the workspace goes; without one there is none.
+    pub history: Option<history::Place>,
+}
+
+/// Serves until a TERM signal, then ends every command and returns.
+pub fn run(config: Config) -> anyhow::Result<()> {
+    panics::install();
+    memory::bound();
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(WORKERS)
+        .thread_stack_size(STACK)
+        .max_blocking_threads(MOST_BLOCKING)
+        .thread_keep_alive(BLOCKING_KEPT)
+        .enable_all()
+        .build()
+        .context("cannot start the runtime")?;
+    let served = runtime.block_on(serve(config));
+    runtime.shutdown_background();
+    served
+}
+
+async fn serve(config: Config) -> anyhow::Result<()> {
+    let mut term = signal(SignalKind::terminate()).context("cannot handle the TERM signal")?;
+    let watching = watch::Context::new(&config.workspace, config.default_user.clone());
+    let events = events::Events::start(events::Context {
+        workspace: config.workspace.clone(),
+        user: config.default_user.clone(),
+        watchers: watching.watchers.clone(),
+    });
+    let recorder = match config.history {
+        Some(place) => history::Recorder::start(place, watching.watchers.clone(), events.clone())
+            .context("cannot start the keeper of history")?,
+        None => history::Recorder::off(),
+    };
+    let defaults = exec::Defaults {
+        workspace: config.workspace.clone(),
+        user: config.default_user.clone(),
+        limits: limits::Limits::take(),
+        recorder: recorder.clone(),
+    };
+    let commands = exec::Commands::start(defaults, config.reap).context("cannot watch children")?;
+    let user = config.default_user.clone();
+    let processes =
+        runtime::Runtime::start(Arc::clone(&commands), events.clone(), &config.workspace, user);
+    let app = Router::new()
+        .merge(exec::router(commands.clone()))
+        .merge(status::router(status::Context::new(config.workspace.clone(), commands.clone())))
+        .merge(files::router(
+            files::Context::new(&config.workspace, config.default_user.clone())
+                .recording(recorder.clone()),
+        ))
+        .merge(history::router(recorder.clone(), processes.clone(), events.clone()))
+        .merge(watch::router(watching))
+        .merge(runtime::router(processes.clone()))
+        .merge(events::router(events))
+        .merge(host::router(config.host_socket))
+        .merge(page::router());
+    let app = server::app(app).layer(from_fn_with_state(processes.clone(), runtime::front));
+    tokio::spawn(memory::watch());
+    config.door.set_nonblocking(true).context("door")?;
+    let door = tokio::net::UnixListener::from_std(config.door).context("door")?;
+    tokio::select! {
+        never = server::accept(door, app) => match never {},
+        _ = term.recv() => {}
+    }
+    tracing::info!("asked to stop");
+    processes.close();
+    stop::everything(&commands).await;
+    recorder.finish().await;
+    Ok(())
+}

@@ -1,0 +1,222 @@
+//! The way from the door to the app: every path that is not the supervisor's own goes to the
+//! port of `[runtime]`, streamed both ways, upgrades as raw bytes.
+
+use axum::body::Body;
+use axum::extract::State;
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Response};
+use http::header::{self, HeaderMap, HeaderName, HeaderValue};
+use http::uri::PathAndQuery;
+use http::{Method, Request, StatusCode, Uri};
+use hyper::client::conn::http1;
+use hyper::upgrade::OnUpgrade;
+use hyper_util::rt::TokioIo;
+use nacre_wire::processes::ProcessState;
+use nacre_wire::{ApiError, ErrorKind};
+
+use super::manager::Entry;
+use super::{Runtime, probe, waiting};
+use crate::failure::Failure;
+
+/// Each direction of an upgraded connection.
+const COPY_BUFFER: usize = 16 * 1024;
+const RETRY_AFTER: HeaderValue = HeaderValue::from_static("1");
+static FORWARDED_HOST: HeaderName = HeaderName::from_static("x-forwarded-host");
+static HOP_BY_HOP: [HeaderName; 8] = [
+    header::CONNECTION,
+    header::PROXY_AUTHENTICATE,
+    header::PROXY_AUTHORIZATION,
+    header::TE,
+    header::TRANSFER_ENCODING,
+    header::UPGRADE,
+    HeaderName::from_static("keep-alive"),
+    HeaderName::from_static("proxy-connection"),
+];
+
+/// Stands before all routes: decides whose the request is.
+pub async fn front(State(runtime): State<Runtime>, request: Request<Body>, next: Next) -> Response {
+    if is_ours(request.uri().path()) {
+        return next.run(request).await;
+    }
+    match runtime.owner_of_pages() {
+        None => next.run(request).await,
+        Some((entry, port)) if entry.info.state == ProcessState::Ready => {
+            forward(&entry, port, request).await
+        }
+        Some((entry, _)) => not_ready(&entry, request.method(), request.headers()),
+    }
+}
+
+/// `/ws` is the events; below it, and an upgrade at `/`, everything is the app's.
+fn is_ours(path: &str) -> bool {
+    path == "/ws" || path == "/supervisor" || path.starts_with("/supervisor/")
+}
+
+async fn forward(entry: &Entry, port: u16, request: Request<Body>) -> Response {
+    let (method, headers) = (request.method().clone(), request.headers().clone());
+    match exchange(port, request).await {
+        Ok(response) => response,
+        Err(Broken::Unreachable) => not_ready(entry, &method, &headers),
+        // An app that ends while it is asked is soon back, and so should be the page.
+        Err(Broken::Off(_)) if is_navigation(&method, &headers) => {
+            not_ready(entry, &method, &headers)
+        }
+        Err(Broken::Off(error)) => {
+            let message = format!("the app broke off its answer: {error}");
+            let mut response = Failure::new(ErrorKind::Unavailable, message).into_response();
+            *response.status_mut() = StatusCode::BAD_GATEWAY;
+            response
+        }
+    }
+}
+
+enum Broken {
+    Unreachable,
+    Off(hyper::Error),
+}
+
+async fn exchange(port: u16, mut request: Request<Body>) -> Result<Response, Broken> {
+    let stream = probe::connect(port).await.map_err(|_| Broken::Unreachable)?;
+    // A socket answers with small messages that should not wait for each other.
+    let _ = stream.set_nodelay(true);
+    let (mut sender, connection) =
+        http1::handshake(TokioIo::new(stream)).await.map_err(Broken::Off)?;
+    tokio::spawn(async move {
+        // Whoever waits for the response learns of a broken connection there.
+        let _ = connection.with_upgrades().await;
+    });
+    let client =
+        request.headers().contains_key(header::UPGRADE).then(|| hyper::upgrade::on(&mut request));
+    inward(&mut request, port);
+    let mut response = sender.send_request(request).await.map_err(Broken::Off)?;
+    let switching = response.status() == StatusCode::SWITCHING_PROTOCOLS;
+    if let (true, Some(client)) = (switching, client) {
+        join(client, hyper::upgrade::on(&mut response));
+    }
+    keep_end_to_end(response.headers_mut(), switching);
+    Ok(response.map(Body::new))
+}
+
+/// Dev servers answer only to names they know, so the app is asked by a name of its own and is
+/// told what the browser asked for.
+fn inward(request: &mut Request<Body>, port: u16) {
+    let path = request.uri().path_and_query().cloned();
+    *request.uri_mut() = Uri::from(path.unwrap_or(PathAndQuery::from_static("/")));
+    *request.version_mut() = http::Version::HTTP_11;
+    let headers = request.headers_mut();
+    let upgrading = headers.contains_key(header::UPGRADE);
+    keep_end_to_end(headers, upgrading);
+    headers.remove(nacre_wire::generation::HEADER);
+    let own = HeaderValue::from_str(&format!("localhost:{port}"));
+    let own = own.unwrap_or(HeaderValue::from_static("localhost"));
+    if let Some(asked) = headers.insert(header::HOST, own)
+        && !headers.contains_key(&FORWARDED_HOST)
+    {
+        headers.insert(FORWARDED_HOST.clone(), asked);
+    }
+}
+
+/// Takes off what is about one connection only, but for an upgrade.
+fn keep_end_to_end(headers: &mut HeaderMap, upgrading: bool) {
+    let upgrade = headers.get(header::UPGRADE).cloned().filter(|_| upgrading);
+    let named: Vec<HeaderName> = headers
+        .get_all(header::CONNECTION)
+        .iter()
+        .filter_map(|value| value.to_str().ok())
+        .flat_map(|value| value.split(','))
+        .filter_map(|name| name.trim().parse().ok())
+        // Naming these would take away the message's own framing.
+        .filter(|name| *name != header::HOST && *name != header::CONTENT_LENGTH)
+        .collect();
+    for name in named.iter().chain(&HOP_BY_HOP) {
+        headers.remove(name);
+    }
+    if let Some(upgrade) = upgrade {
+        headers.insert(header::UPGRADE, upgrade);
+        headers.insert(header::CONNECTION, HeaderValue::from_static("upgrade"));
+    }
+}
+
+/// Joins the two ends in the background, until both are done.
+fn join(client: OnUpgrade, app: OnUpgrade) {
+    tokio::spawn(async move {
+        let Ok((client, app)) = tokio::try_join!(client, app) else { return };
+        let (mut client, mut app) = (TokioIo::new(client), TokioIo::new(app));
+        // Either end may simply go away; that is how most sockets are closed.
+        let _ = tokio::io::copy_bidirectional_with_sizes(
+            &mut client,
+            &mut app,
+            COPY_BUFFER,
+            COPY_BUFFER,
+        )
+        .await;
+    });
+}
+
+/// A page for a person who came to see the app, an error for a program.
+fn not_ready(entry: &Entry, method: &Method, headers: &HeaderMap) -> Response {
+    let mut response = if is_navigation(method, headers) {
+        waiting::page(entry, headers)
+    } else {
+        let message = format!("the app is not ready: {}", waiting::in_words(&entry.info));
+        let error = ApiError::new(ErrorKind::Unavailable, message)
+            .hint("its log is at /supervisor/processes/runtime/log");
+        Failure(error).into_response()
+    };
+    response.headers_mut().insert(header::RETRY_AFTER, RETRY_AFTER);
+    response
+}
+
+fn is_navigation(method: &Method, headers: &HeaderMap) -> bool {
+    let header = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
+    let asks_for_page = header("accept").is_some_and(|accept| accept.contains("text/html"));
+    let is_subresource = header("sec-fetch-mode").is_some_and(|mode| mode != "navigate");
+    matches!(*method, Method::GET | Method::HEAD)
+        && asks_for_page
+        && !is_subresource
+        && !headers.contains_key(header::UPGRADE)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_the_supervisors_own_paths_are_kept() {
+        for ours in ["/ws", "/supervisor", "/supervisor/", "/supervisor/health"] {
+            assert!(is_ours(ours), "{ours}");
+        }
+        for theirs in ["/", "/ws/", "/ws/room", "/supervisors", "/a/supervisor/", "/wsx"] {
+            assert!(!is_ours(theirs), "{theirs}");
+        }
+    }
+
+    #[test]
+    fn the_app_is_asked_by_its_own_name_and_learns_the_other() {
+        let mut request = Request::get("/a?b=c")
+            .header("host", "example.org")
+            .header("connection", "keep-alive, x-secret, host")
+            .header("x-secret", "1")
+            .header("nacre-protocol", "1")
+            .body(Body::empty())
+            .unwrap();
+        inward(&mut request, 5173);
+        let headers = request.headers();
+        assert_eq!(headers["host"], "localhost:5173");
+        assert_eq!(headers["x-forwarded-host"], "example.org");
+        assert_eq!(headers.len(), 2, "{headers:?}");
+        assert_eq!(request.uri(), "/a?b=c");
+    }
+
+    #[test]
+    fn an_upgrade_survives_as_one() {
+        let mut request = Request::get("/")
+            .header("connection", "keep-alive, Upgrade")
+            .header("upgrade", "websocket")
+            .body(Body::empty())
+            .unwrap();
+        inward(&mut request, 1);
+        assert_eq!(request.headers()["connection"], "upgrade");
+        assert_eq!(request.headers()["upgrade"], "websocket");
+    }
+}

@@ -1,0 +1,167 @@
+//! The gateway's control plane, `/admin/sandboxes*`, over its port or its unix socket.
+//!
+//! | Call | What it does |
+//! |---|---|
+//! | `GET /admin/sandboxes` | [`SandboxList`] |
+//! | `POST /admin/sandboxes` | [`CreateSandbox`] -> [`SandboxInfo`] |
+//! | `GET`, `DELETE /admin/sandboxes/{name}` | one of them, by name or id |
+//! | `POST /admin/sandboxes/{name}/{start,stop,pause,resume}` | -> [`SandboxInfo`] |
+//! | `GET /admin/sandboxes/{name}/stats` | [`Stats`] |
+//! | `GET /admin/sandboxes/{name}/logs` | the supervisor's log, as text; `follow=true` streams |
+//! | `ANY /admin/sandboxes/{name}/door/*` | the rest of the path, to that sandbox's supervisor |
+//! | `GET /admin/sandboxes/gateway` | [`GatewayStatus`] |
+//! | `POST /admin/sandboxes/gateway/sign-in-link` | [`SignInLink`], on the unix socket only |
+//! | `POST /admin/sandboxes/gateway/shutdown` | [`Shutdown`], on the unix socket only |
+
+use serde::{Deserialize, Serialize};
+
+use crate::WirePath;
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, Default)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[serde(default)]
+pub struct CreateSandbox {
+    /// Lower case letters, digits and dashes; made up when absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    /// Directory of an OCI root filesystem on the host; the host's own system when absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rootfs: Option<WirePath>,
+    pub limits: Limits,
+    /// Start it at once.
+    pub start: bool,
+}
+
+/// What a sandbox may use; `None` is no limit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Default)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[serde(default)]
+pub struct Limits {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub memory_bytes: Option<u64>,
+    /// Thousandths of a core: 1500 is one and a half.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cpu_millis: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pids: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub disk_bytes: Option<u64>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum SandboxState {
+    /// Its files exist; nothing runs.
+    Stopped,
+    Running,
+    Paused,
+    /// It ran and its supervisor ended by itself.
+    #[serde(other)]
+    Failed,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct SandboxInfo {
+    pub id: String,
+    pub name: String,
+    /// `live` or `dev` when a role points here.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub role: Option<String>,
+    pub driver: String,
+    pub state: SandboxState,
+    /// Unix time in milliseconds.
+    pub created_at: u64,
+    pub limits: Limits,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rootfs: Option<WirePath>,
+    /// Why it failed, for people.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub failure: Option<String>,
+    /// The supervisor's version while it runs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub supervisor: Option<String>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct SandboxList {
+    pub sandboxes: Vec<SandboxInfo>,
+}
+
+/// What a whole sandbox uses; a field the kernel does not offer is absent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Default)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[serde(default)]
+pub struct Stats {
+    pub memory_bytes: Option<u64>,
+    pub memory_peak_bytes: Option<u64>,
+    pub memory_limit_bytes: Option<u64>,
+    /// Times the kernel ended a process for want of memory.
+    pub oom_kills: Option<u64>,
+    pub cpu_usage_us: Option<u64>,
+    pub pids: Option<u64>,
+    pub disk_bytes: Option<u64>,
+}
+
+/// Something this machine cannot do fully, and how to change that.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct Reduction {
+    /// What is reduced: `uids`, `memory`, `cpu`, `pids`, `disk`, `pause`, ...
+    pub what: String,
+    pub why: String,
+    /// The exact command, or the one thing to do.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub remedy: Option<String>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct GatewayStatus {
+    pub version: String,
+    pub pid: u32,
+    pub uptime_ms: u64,
+    /// Where a browser goes.
+    pub url: String,
+    pub data_dir: WirePath,
+    pub driver: String,
+    pub reduced: Vec<Reduction>,
+    pub sandboxes: Vec<SandboxInfo>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct SignInLink {
+    pub url: String,
+    pub expires_in_s: u64,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Default)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[serde(default)]
+pub struct Shutdown {
+    /// Stop the sandboxes too; otherwise they run on and the next gateway finds them.
+    pub stop_sandboxes: bool,
+}
+
+/// One line of `nacre doctor`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct Check {
+    pub name: String,
+    pub status: CheckStatus,
+    pub detail: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub remedy: Option<String>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum CheckStatus {
+    Ok,
+    Reduced,
+    Failed,
+}

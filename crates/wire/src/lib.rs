@@ -1,0 +1,30 @@
+//! What crosses the door between a sandbox and its host.
+//!
+//! The crate owns three things and no state: the JSON types of the supervisor's API
+//! ([`exec`], [`files`], [`watch`], [`processes`], [`events`], [`status`]) and of the gateway's
+//! control plane ([`control`]), the protocol generation both sides negotiate ([`generation`]), and
+//! (feature `client`) a typed client that speaks it over any byte stream ([`client`]). Feature
+//! `openapi` describes the calls for other languages.
+//!
+//! A running sandbox keeps the supervisor it was started with, so these types only ever grow:
+//! new fields are optional, unknown fields are ignored, and a change that an old supervisor
+//! could not understand raises [`generation::CURRENT`].
+
+#[cfg(feature = "client")]
+pub mod client;
+pub mod control;
+pub mod error;
+pub mod events;
+pub mod exec;
+pub mod files;
+pub mod generation;
+pub mod history;
+#[cfg(feature = "openapi")]
+pub mod openapi;
+pub mod path;
+pub mod processes;
+pub mod status;
+pub mod watch;
+
+pub use error::{ApiError, ErrorKind};
+pub use path::WirePath;

@@ -1,0 +1,99 @@
+//! `/admin/sandboxes*`.
+
+use utoipa::openapi::{HttpMethod, Required};
+
+use super::call::Call;
+use crate::control::{
+    CreateSandbox, GatewayStatus, SandboxInfo, SandboxList, Shutdown, SignInLink, Stats,
+};
+
+const SOCKET_ONLY: &str = "Only on the gateway's unix socket";
+
+pub(super) fn calls() -> Vec<Call> {
+    let sandboxes = table().into_iter().chain(changes()).chain(door());
+    let sandboxes = sandboxes.map(|call| call.tag("sandboxes"));
+    sandboxes.chain(gateway().into_iter().map(|call| call.tag("gateway"))).collect()
+}
+
+fn table() -> Vec<Call> {
+    let all = "/admin/sandboxes";
+    let one = "/admin/sandboxes/{name}";
+    vec![
+        Call::new(HttpMethod::Get, all, "list_sandboxes", "Every sandbox, oldest first")
+            .gives::<SandboxList>("200", "All of them"),
+        Call::new(HttpMethod::Post, all, "create_sandbox", "Make a sandbox")
+            .takes::<CreateSandbox>(Required::False)
+            .gives::<SandboxInfo>("201", "Made"),
+        Call::new(HttpMethod::Get, one, "get_sandbox", "One sandbox, by name or id")
+            .gives::<SandboxInfo>("200", "As it is now"),
+        Call::new(HttpMethod::Delete, one, "destroy_sandbox", "Remove a sandbox and its files")
+            .gives_nothing("204", "Gone"),
+        Call::new(
+            HttpMethod::Get,
+            "/admin/sandboxes/{name}/stats",
+            "sandbox_stats",
+            "What a sandbox uses",
+        )
+        .gives::<Stats>("200", "At this moment"),
+        Call::new(
+            HttpMethod::Get,
+            "/admin/sandboxes/{name}/logs",
+            "sandbox_logs",
+            "What its supervisor logged",
+        )
+        .query::<bool>("follow", "Go on with what is new")
+        .query::<u64>("max_bytes", "How far back to start")
+        .gives_bytes("200", "Lines of text", "text/plain; charset=utf-8"),
+    ]
+}
+
+fn changes() -> Vec<Call> {
+    [
+        ("/admin/sandboxes/{name}/start", "start_sandbox", "Start it; nothing when it runs"),
+        ("/admin/sandboxes/{name}/stop", "stop_sandbox", "End all its processes, keep its files"),
+        ("/admin/sandboxes/{name}/pause", "pause_sandbox", "Freeze it with its memory"),
+        ("/admin/sandboxes/{name}/resume", "resume_sandbox", "Let a paused one go on"),
+    ]
+    .map(|(path, id, summary)| {
+        Call::new(HttpMethod::Post, path, id, summary).gives::<SandboxInfo>("200", "Done")
+    })
+    .into()
+}
+
+fn door() -> Vec<Call> {
+    [
+        (HttpMethod::Get, "door_get"),
+        (HttpMethod::Post, "door_post"),
+        (HttpMethod::Put, "door_put"),
+        (HttpMethod::Delete, "door_delete"),
+    ]
+    .map(|(method, id)| {
+        let summary = "The call at `rest`, to the supervisor of this sandbox; other methods too";
+        Call::new(method, "/admin/sandboxes/{name}/door/{rest}", id, summary)
+            .gives_nothing("2XX", "What the supervisor answers")
+            .upgrades("What the supervisor upgrades to")
+    })
+    .into()
+}
+
+fn gateway() -> Vec<Call> {
+    vec![
+        Call::new(HttpMethod::Get, "/admin/sandboxes/gateway", "gateway_status", "The gateway")
+            .gives::<GatewayStatus>("200", "As it is now"),
+        Call::new(
+            HttpMethod::Post,
+            "/admin/sandboxes/gateway/sign-in-link",
+            "make_sign_in_link",
+            "A fresh link that signs one browser in",
+        )
+        .gives::<SignInLink>("200", SOCKET_ONLY),
+        Call::new(
+            HttpMethod::Post,
+            "/admin/sandboxes/gateway/shutdown",
+            "shut_down",
+            "Stop the gateway",
+        )
+        .takes::<Shutdown>(Required::False)
+        .gives_nothing("202", SOCKET_ONLY),
+    ]
+}

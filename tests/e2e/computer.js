@@ -1,0 +1,77 @@
+// A computer of one's own for each file of tests: real gateway, real sandbox, own data, free port.
+
+import { execFile, execFileSync } from "node:child_process";
+import { mkdtemp, rm } from "node:fs/promises";
+import { rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { promisify } from "node:util";
+
+const PROGRAM = process.env.NACRE_BIN;
+const LARGEST_OUTPUT = 64 * 1024 * 1024;
+
+export class Computer {
+  #data;
+  #stopped = false;
+
+  static async start() {
+    if (!PROGRAM) throw new Error("NACRE_BIN does not name a nacre binary; `cargo xtask test` sets it");
+    const computer = new Computer();
+    computer.#data = await mkdtemp(join(tmpdir(), "nacre-e2e-"));
+    // Also when a test is interrupted or the set-up fails: no gateway is left behind.
+    process.once("exit", () => computer.#stopNow());
+    for (const signal of ["SIGINT", "SIGTERM"]) process.once(signal, () => process.exit(1));
+    await computer.nacre("up", "--detach", "--listen", "127.0.0.1:0");
+    return computer;
+  }
+
+  /** What the command printed; it fails with what the command said. */
+  async nacre(...args) {
+    const options = { env: this.#environment(), maxBuffer: LARGEST_OUTPUT, encoding: "buffer" };
+    const { stdout } = await promisify(execFile)(PROGRAM, args, options);
+    return stdout;
+  }
+
+  async json(...args) {
+    return JSON.parse(await this.nacre(...args, "--json"));
+  }
+
+  /** Output of a script in the live sandbox, as bytes. */
+  exec(script) {
+    return this.nacre("exec", "--", "sh", "-c", script);
+  }
+
+  async signInLink() {
+    return (await this.json("login")).url;
+  }
+
+  async url(path = "/") {
+    return new URL(path, (await this.json("status")).url).href;
+  }
+
+  /** Where the live sandbox keeps its own, on the host. */
+  async sandboxFolder() {
+    const { sandboxes } = await this.json("sandbox", "list");
+    return join(this.#data, "sandboxes", sandboxes.find(({ name }) => name === "live").id, "data");
+  }
+
+  async stop() {
+    await this.nacre("down");
+    this.#stopped = true;
+    await rm(this.#data, { recursive: true, force: true });
+  }
+
+  #stopNow() {
+    if (this.#stopped) return;
+    try {
+      execFileSync(PROGRAM, ["down"], { env: this.#environment(), stdio: "ignore" });
+    } catch {
+      // It never came up, or is down already.
+    }
+    rmSync(this.#data, { recursive: true, force: true });
+  }
+
+  #environment() {
+    return { ...process.env, NACRE_DATA: this.#data };
+  }
+}

@@ -1,0 +1,37 @@
+//! `cargo xtask bench` and `cargo xtask soak`: build as shipped, then let `nacre-bench` measure.
+
+use std::path::PathBuf;
+use std::process::Command;
+
+use anyhow::{Result, bail};
+
+use crate::builds::{self, Built};
+use crate::tools::{self, For};
+use crate::{cargo, shell};
+
+pub(crate) fn run(args: &[String]) -> Result<()> {
+    let Some(name) = args.iter().find(|arg| !arg.starts_with('-')) else {
+        bail!("which benchmark? such as: cargo xtask bench sandbox");
+    };
+    // jj takes long to build and is in no package: it is measured where it is installed.
+    let peers = if name == "history" { For::BenchHistory } else { For::BenchSandbox };
+    tools::ensure(&[For::Build, For::Bench, peers])?;
+    let built = builds::release()?;
+    shell::run(harness(&built)?.args(args))
+}
+
+pub(crate) fn soak(args: &[String]) -> Result<()> {
+    tools::ensure(&[For::Build])?;
+    let built = builds::release()?;
+    shell::run(harness(&built)?.arg("soak").args(args))
+}
+
+fn harness(built: &Built) -> Result<Command> {
+    let words = ["build", "--release", "--package", "nacre-bench"];
+    shell::run(&mut builds::with_guest(&words, &built.guest))?;
+    let program: PathBuf = cargo::target_dir().join("release/nacre-bench");
+    let mut command = Command::new(program);
+    command.current_dir(cargo::root());
+    command.arg("--guest").arg(&built.guest).arg("--nacre").arg(&built.nacre);
+    Ok(command)
+}

@@ -1,0 +1,111 @@
+//! `cargo xtask test`: everything that has to hold before a change lands.
+
+use std::process::Command;
+
+use anyhow::{Result, bail};
+
+use crate::builds::{self, GuestProfile};
+use crate::steps::Steps;
+use crate::tools::For;
+use crate::{browser, cargo, docs, shell, tools};
+
+#[derive(Debug, PartialEq, Eq, Default)]
+struct Options {
+    /// Skip what is slow: the loops over crashes, the browser, and the licence check.
+    quick: bool,
+    filter: Option<String>,
+}
+
+impl Options {
+    /// All of it, not only what is quick or has a certain name.
+    fn everything(&self) -> bool {
+        self.filter.is_none() && !self.quick
+    }
+
+    fn purposes(&self) -> &'static [For] {
+        if self.everything() { &[For::Test, For::Browser] } else { &[For::Test] }
+    }
+}
+
+fn parse(args: &[String]) -> Result<Options> {
+    let mut options = Options::default();
+    for arg in args {
+        match arg.as_str() {
+            "--quick" => options.quick = true,
+            flag if flag.starts_with('-') => bail!("test takes --quick and a filter, not {flag}"),
+            filter if options.filter.is_none() => options.filter = Some(filter.to_owned()),
+            extra => bail!("one filter at a time; {extra} is a second"),
+        }
+    }
+    Ok(options)
+}
+
+pub(crate) fn run(args: &[String]) -> Result<()> {
+    let options = parse(args)?;
+    let mut steps = Steps::default();
+    if steps.run("tools", || tools::ensure(options.purposes())).is_none() {
+        return steps.finish();
+    }
+    if options.filter.is_none() {
+        steps.run("format", || shell::run(&mut cargo::command(&["fmt", "--all", "--check"])));
+        steps.run("lints", lints);
+        steps.run("generated docs", docs::check);
+    }
+    if let Some(guest) = steps.run("guest", || builds::guest(GuestProfile::Test)) {
+        steps.run("tests", || shell::run(&mut tests(&options, &guest)));
+        if options.filter.is_none() {
+            let words = ["test", "--quiet", "--workspace", "--doc"];
+            steps.run("doc tests", || shell::run(&mut builds::with_guest(&words, &guest)));
+        }
+        if options.everything() {
+            steps.run("browser", || browser::run(&guest));
+        }
+    }
+    if options.everything() && cargo::has_subcommand("deny") {
+        steps.run("licences", || shell::run(&mut cargo::command(&["deny", "check"])));
+    }
+    steps.finish()
+}
+
+fn lints() -> Result<()> {
+    let words = ["clippy", "--quiet", "--workspace", "--all-targets"];
+    shell::run(cargo::command(&words).args(["--", "-D", "warnings"]))
+}
+
+/// nextest where it is installed: it runs each test in its own process and knows slow ones.
+fn tests(options: &Options, guest: &std::path::Path) -> Command {
+    let nextest = cargo::has_subcommand("nextest");
+    let words: &[&str] = if nextest {
+        &["nextest", "run", "--workspace"]
+    } else {
+        &["test", "--workspace", "--all-targets", "--no-fail-fast"]
+    };
+    let mut command = builds::with_guest(words, guest);
+    if nextest {
+        let profile = if options.quick { "quick" } else { "default" };
+        command.args(["--no-fail-fast", "--profile", profile]).args(&options.filter);
+    } else {
+        // Some tests look at what the whole machine holds, and only nextest knows which.
+        command.args(&options.filter).args(["--", "--test-threads=1"]);
+    }
+    command
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(args: &[&str], expected: Option<Options>) {
+        let args: Vec<_> = args.iter().map(|arg| (*arg).to_owned()).collect();
+        assert_eq!(parse(&args).ok(), expected, "{args:?}");
+    }
+
+    #[test]
+    fn options() {
+        check(&[], Some(Options::default()));
+        check(&["--quick"], Some(Options { quick: true, filter: None }));
+        check(&["exec", "--quick"], Some(Options { quick: true, filter: Some("exec".to_owned()) }));
+        check(&["exec", "files"], None);
+        check(&["--slow"], None);
+    }
+}

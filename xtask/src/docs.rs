@@ -1,0 +1,107 @@
+//! `cargo xtask docs`: the pages that are written by the program they describe.
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use anyhow::{Context, Result, bail};
+
+use crate::builds::{self, GuestProfile};
+use crate::{cargo, shell};
+
+pub(crate) fn run(args: &[String]) -> Result<()> {
+    match args {
+        [] => pages()?.iter().try_for_each(|page| page.write()),
+        [flag] if flag == "--check" => check(),
+        _ => bail!("docs takes --check and nothing else"),
+    }
+}
+
+struct Page {
+    place: &'static str,
+    content: String,
+}
+
+impl Page {
+    fn write(&self) -> Result<()> {
+        let place = cargo::root().join(self.place);
+        fs::write(&place, &self.content)
+            .with_context(|| format!("cannot write {}", place.display()))
+    }
+
+    fn is_current(&self, root: &Path) -> bool {
+        fs::read_to_string(root.join(self.place)).is_ok_and(|found| found == self.content)
+    }
+}
+
+/// Fails when a generated page differs from what the program says today.
+pub(crate) fn check() -> Result<()> {
+    let stale: Vec<_> = pages()?
+        .iter()
+        .filter(|page| !page.is_current(cargo::root()))
+        .map(|page| page.place)
+        .collect();
+    if !stale.is_empty() {
+        bail!("stale: {}; run `cargo xtask docs`", stale.join(", "));
+    }
+    Ok(())
+}
+
+fn pages() -> Result<Vec<Page>> {
+    let guest = builds::guest(GuestProfile::Test)?;
+    shell::run(&mut builds::with_guest(&["build", "--quiet", "--package", "nacre"], &guest))?;
+    let nacre = cargo::target_dir().join("debug/nacre");
+    let mut content = CLI_HEADER.to_owned();
+    reference(&nacre, &["nacre"], &mut content)?;
+    Ok(vec![
+        Page { place: "docs/cli.md", content },
+        Page { place: "docs/openapi.json", content: openapi()? },
+    ])
+}
+
+fn openapi() -> Result<String> {
+    let run = ["run", "--quiet", "--package", "nacre-wire", "--example", "openapi"];
+    // The end of the last line is lost on the way.
+    Ok(shell::output(&mut cargo::command(&run))? + "\n")
+}
+
+const CLI_HEADER: &str = "\
+# Command reference
+
+Written by `cargo xtask docs` from the help of the program itself.
+";
+
+/// The help of one command, then of those below it.
+fn reference(nacre: &Path, words: &[&str], content: &mut String) -> Result<()> {
+    let help = shell::output(Command::new(nacre).args(&words[1..]).arg("--help"))?;
+    content.push_str(&format!("\n## `{}`\n\n```text\n{help}\n```\n", words.join(" ")));
+    for name in subcommands(&help) {
+        reference(nacre, &[words, &[name]].concat(), content)?;
+    }
+    Ok(())
+}
+
+/// Names in the section `Commands:`; what is indented further goes on from the line above.
+fn subcommands(help: &str) -> Vec<&str> {
+    help.lines()
+        .skip_while(|line| *line != "Commands:")
+        .skip(1)
+        .take_while(|line| line.starts_with("  "))
+        .filter_map(|line| line.strip_prefix("  ").filter(|rest| !rest.starts_with(' ')))
+        .filter_map(|line| line.split_whitespace().next())
+        .filter(|name| *name != "help")
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn subcommands_are_read_from_help() {
+        let help = "Does it\n\nUsage: x <COMMAND>\n\nCommands:\n  up    Start\n          and wait\n  \
+                    ls    List\n  help  Print\n\nOptions:\n  -h  no\n";
+        assert_eq!(subcommands(help), ["up", "ls"]);
+        assert_eq!(subcommands("Usage: x\n"), Vec::<&str>::new());
+    }
+}

@@ -1,0 +1,75 @@
+//! Named steps, timed, with a table at the end. A step that fails does not hide the next.
+
+use std::fmt::Write;
+use std::time::{Duration, Instant};
+
+use anyhow::{Result, bail};
+
+struct Step {
+    name: &'static str,
+    took: Duration,
+    failure: Option<String>,
+}
+
+#[derive(Default)]
+pub(crate) struct Steps(Vec<Step>);
+
+impl Steps {
+    /// `None` when it failed; what it said is printed at once and again in the table.
+    pub(crate) fn run<T>(
+        &mut self,
+        name: &'static str,
+        work: impl FnOnce() -> Result<T>,
+    ) -> Option<T> {
+        eprintln!("\n==> {name}");
+        let began = Instant::now();
+        let result = work();
+        let failure = result.as_ref().err().map(|error| format!("{error:#}"));
+        if let Some(failure) = &failure {
+            eprintln!("error: {failure}");
+        }
+        self.0.push(Step { name, took: began.elapsed(), failure });
+        result.ok()
+    }
+
+    /// Prints the table and fails when a step did.
+    pub(crate) fn finish(self) -> Result<()> {
+        eprint!("\n{}", self.table());
+        let failed: Vec<_> =
+            self.0.iter().filter(|s| s.failure.is_some()).map(|s| s.name).collect();
+        if !failed.is_empty() {
+            bail!("failed: {}", failed.join(", "));
+        }
+        Ok(())
+    }
+
+    fn table(&self) -> String {
+        let width = self.0.iter().map(|step| step.name.len()).max().unwrap_or(0);
+        let mut table = String::new();
+        for Step { name, took, failure } in &self.0 {
+            let verdict =
+                failure.as_deref().map_or_else(|| "ok".to_owned(), |why| format!("FAILED: {why}"));
+            // Writing to a string cannot fail.
+            let _ = writeln!(table, "{name:<width$}  {:>7.1} s  {verdict}", took.as_secs_f64());
+        }
+        let total: Duration = self.0.iter().map(|step| step.took).sum();
+        let _ = writeln!(table, "{:<width$}  {:>7.1} s", "total", total.as_secs_f64());
+        table
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_failed_step_fails_the_whole_and_hides_nothing() {
+        let mut steps = Steps::default();
+        assert_eq!(steps.run("first", || Ok(1)), Some(1));
+        assert_eq!(steps.run::<()>("second", || bail!("broken pipe")), None);
+        assert_eq!(steps.run("third", || Ok(3)), Some(3));
+        let table = steps.table();
+        assert!(table.contains("second") && table.contains("FAILED: broken pipe"), "{table}");
+        assert_eq!(steps.finish().unwrap_err().to_string(), "failed: second");
+    }
+}

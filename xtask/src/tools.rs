@@ -1,0 +1,211 @@
+//! What has to be on the machine, for what, and the Debian package that brings it.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+use std::process::Command;
+
+use anyhow::{Result, bail};
+
+use crate::apt::{self, Fix};
+use crate::shell;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum For {
+    Build,
+    Run,
+    Test,
+    /// The part of the tests that `--quick` leaves out.
+    Browser,
+    /// What every benchmark needs.
+    Bench,
+    /// Peers of the sandboxes.
+    BenchSandbox,
+    /// Peers of the history, and the file system it is measured on.
+    BenchHistory,
+}
+
+/// How to tell that something is there.
+enum Sign {
+    Program(&'static str),
+    /// A file the C compiler finds in its own library folders.
+    Library(&'static str),
+}
+
+struct Tool {
+    sign: Sign,
+    package: &'static str,
+    needed: &'static [For],
+    why: &'static str,
+}
+
+const TOOLS: &[Tool] = &[
+    Tool {
+        sign: Sign::Program("cc"),
+        package: "gcc",
+        needed: &[For::Build, For::Test, For::Bench],
+        why: "links, and compiles the bundled SQLite",
+    },
+    Tool {
+        sign: Sign::Library("libc.a"),
+        package: "libc6-dev",
+        needed: &[For::Build, For::Test, For::Bench],
+        why: "the guest is static",
+    },
+    Tool {
+        sign: Sign::Program("newuidmap"),
+        package: "uidmap",
+        needed: &[For::Run, For::Test],
+        why: "gives an ordinary user's sandboxes more than one uid",
+    },
+    Tool {
+        sign: Sign::Program("strace"),
+        package: "strace",
+        needed: &[For::Test],
+        why: "counts system calls in tests, and stops a process at a chosen one",
+    },
+    Tool {
+        sign: Sign::Program("tar"),
+        package: "tar",
+        needed: &[For::Test, For::Bench],
+        why: "the archive calls are compared with it",
+    },
+    Tool {
+        sign: Sign::Program("busybox"),
+        package: "busybox-static",
+        needed: &[For::Test, For::Bench],
+        why: "the smallest root filesystem that is not the host's",
+    },
+    Tool {
+        sign: Sign::Program("chromium"),
+        package: "chromium",
+        needed: &[For::Browser],
+        why: "the page is tested in a real browser",
+    },
+    Tool {
+        sign: Sign::Program("node"),
+        package: "nodejs",
+        needed: &[For::Browser],
+        why: "drives the browser",
+    },
+    Tool {
+        sign: Sign::Program("npm"),
+        package: "npm",
+        needed: &[For::Browser],
+        why: "installs what drives the browser",
+    },
+    Tool {
+        sign: Sign::Program("bwrap"),
+        package: "bubblewrap",
+        needed: &[For::BenchSandbox],
+        why: "a peer in the benchmarks",
+    },
+    Tool {
+        sign: Sign::Program("runc"),
+        package: "runc",
+        needed: &[For::BenchSandbox],
+        why: "a peer in the benchmarks",
+    },
+    Tool {
+        sign: Sign::Program("dockerd"),
+        package: "docker.io",
+        needed: &[For::BenchSandbox],
+        why: "a peer in the benchmarks",
+    },
+    Tool {
+        sign: Sign::Program("git"),
+        package: "git",
+        needed: &[For::Test, For::BenchHistory],
+        why: "takes the export of a history, works beside one in tests, and is a peer of it",
+    },
+    Tool {
+        sign: Sign::Program("restic"),
+        package: "restic",
+        needed: &[For::BenchHistory],
+        why: "a peer in the benchmarks",
+    },
+    Tool {
+        sign: Sign::Program("mkfs.ext4"),
+        package: "e2fsprogs",
+        needed: &[For::Test, For::BenchHistory],
+        why: "makes the file systems that history is filled up, cut off and measured on",
+    },
+    Tool {
+        sign: Sign::Program("python3"),
+        package: "python3",
+        needed: &[For::Test],
+        why: "is the app that a sandbox runs in tests",
+    },
+];
+
+impl Tool {
+    fn present(&self) -> bool {
+        match self.sign {
+            Sign::Program(name) => shell::find(name).is_some(),
+            // The compiler echoes a bare name back when it does not find the file.
+            Sign::Library(name) => {
+                shell::output(Command::new("cc").arg(format!("-print-file-name={name}")))
+                    .is_ok_and(|found| Path::new(&found).is_absolute())
+            }
+        }
+    }
+
+    fn name(&self) -> &'static str {
+        match self.sign {
+            Sign::Program(name) | Sign::Library(name) => name,
+        }
+    }
+
+    /// Root's sandboxes take their uids without help, and without a uid map helper everything
+    /// works in reduced form.
+    fn skipped(&self, purposes: &[For]) -> bool {
+        self.package == "uidmap" && apt::is_root() && !purposes.contains(&For::Test)
+    }
+}
+
+/// Installs what is missing for these purposes, or fails with the command that would.
+pub(crate) fn ensure(purposes: &[For]) -> Result<()> {
+    if cfg!(not(target_os = "linux")) {
+        bail!("Nacre runs on Linux only: its sandboxes are made of Linux namespaces");
+    }
+    let missing: Vec<&Tool> = TOOLS
+        .iter()
+        .filter(|tool| tool.needed.iter().any(|purpose| purposes.contains(purpose)))
+        .filter(|tool| !tool.skipped(purposes) && !tool.present())
+        .collect();
+    for tool in &missing {
+        eprintln!("missing: {:<10} {} (package {})", tool.name(), tool.why, tool.package);
+    }
+    let mut fixes = Vec::new();
+    let packages: BTreeSet<&str> = missing.iter().map(|tool| tool.package).collect();
+    if !packages.is_empty() {
+        fixes.push(Fix::install(packages));
+    }
+    if purposes.contains(&For::Run) {
+        fixes.extend(apt::subordinate_ids()?);
+    }
+    let required = missing.iter().any(|tool| tool.package != "uidmap");
+    apt::apply(&fixes, required)?;
+    match missing.iter().find(|tool| tool.package != "uidmap" && !tool.present()) {
+        Some(tool) => bail!("{} is still missing after installing {}", tool.name(), tool.package),
+        None => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_tool_says_why_and_for_what() {
+        for tool in TOOLS {
+            assert!(!tool.needed.is_empty() && !tool.why.is_empty(), "{}", tool.name());
+        }
+    }
+
+    #[test]
+    fn a_program_that_is_not_there_is_missing() {
+        let sign = Sign::Program("nacre-no-such-program");
+        let tool = Tool { sign, package: "none", needed: &[For::Test], why: "a test" };
+        assert!(!tool.present());
+    }
+}
