@@ -1,5 +1,6 @@
 //! `cargo xtask test`: everything that has to hold before a change lands.
 
+use std::path::Path;
 use std::process::Command;
 
 use anyhow::{Result, bail};
@@ -48,10 +49,13 @@ pub(crate) fn run(args: &[String]) -> Result<()> {
     }
     if options.filter.is_none() {
         steps.run("format", || shell::run(&mut cargo::command(&["fmt", "--all", "--check"])));
-        steps.run("lints", lints);
-        steps.run("generated docs", docs::check);
     }
+    // First, because whatever builds `nacre` without one builds one of its own.
     if let Some(guest) = steps.run("guest", || builds::guest(GuestProfile::Test)) {
+        if options.filter.is_none() {
+            steps.run("lints", || lints(&guest));
+            steps.run("generated docs", docs::check);
+        }
         steps.run("tests", || shell::run(&mut tests(&options, &guest)));
         if options.filter.is_none() {
             let words = ["test", "--quiet", "--workspace", "--doc"];
@@ -67,13 +71,13 @@ pub(crate) fn run(args: &[String]) -> Result<()> {
     steps.finish()
 }
 
-fn lints() -> Result<()> {
+fn lints(guest: &Path) -> Result<()> {
     let words = ["clippy", "--quiet", "--workspace", "--all-targets"];
-    shell::run(cargo::command(&words).args(["--", "-D", "warnings"]))
+    shell::run(builds::with_guest(&words, guest).args(["--", "-D", "warnings"]))
 }
 
 /// nextest where it is installed: it runs each test in its own process and knows slow ones.
-fn tests(options: &Options, guest: &std::path::Path) -> Command {
+fn tests(options: &Options, guest: &Path) -> Command {
     let nextest = cargo::has_subcommand("nextest");
     let words: &[&str] = if nextest {
         &["nextest", "run", "--workspace"]

@@ -118,6 +118,7 @@ impl History {
         let mut captured = captured.into_iter().peekable();
         for row in &mut rows {
             row.captured = captured.next_if(|captured| captured.path == row.path);
+            row.believe();
         }
         self.assign_links(&mut rows)?;
         let mut seen = Seen::new(batch, rows, differences.unreadable);
@@ -299,6 +300,26 @@ impl From<tree::Scan> for Differences {
 impl Row {
     fn old(&self) -> Option<&Entry> {
         self.old.as_ref().map(|old| &old.entry)
+    }
+
+    /// What cannot be read, but looks as it did when it could be, is believed to hold the same.
+    fn believe(&mut self) {
+        let (Some(old), Some(captured)) = (&self.old, &mut self.captured) else { return };
+        let (Now::There(now), Some(Note::Unreadable { .. })) = (&mut captured.now, &captured.note)
+        else {
+            return;
+        };
+        let same = match (&old.entry.kind, &now.kind) {
+            (Kind::File { size, .. }, Kind::File { size: now_size, .. }) => {
+                (size, old.entry.mtime) == (now_size, now.mtime)
+            }
+            (Kind::Directory, Kind::Directory) => true,
+            _ => false,
+        };
+        if same && old.signature.inode == captured.inode {
+            now.kind = old.entry.kind.clone();
+            now.xattrs.clone_from(&old.entry.xattrs);
+        }
     }
 
     fn now(&self) -> Option<&Entry> {

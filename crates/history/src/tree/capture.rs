@@ -8,6 +8,7 @@ use std::{fmt, io, thread};
 use rustix::fs::{FileType, OFlags, readlinkat};
 use rustix::time::{ClockId, clock_gettime};
 
+use super::about_the_name;
 use super::file::{Outcome, Reader, Reading};
 use super::near::{Near, Place};
 use super::root::{Root, Signature, Stat, open_below};
@@ -113,7 +114,8 @@ const ATTEMPTS: u32 = 4;
 /// Reads what names hold now and keeps the bytes of files. Names in the order of a walk are read
 /// fastest; the results come in the order of the names.
 ///
-/// A file that cannot be read is noted; only when `contents` fails does this fail.
+/// A file that cannot be read is noted; this fails only when `contents` does or when we lack memory
+/// or open files ourselves.
 pub(crate) fn capture(
     root: &Root,
     contents: &dyn Keep,
@@ -170,7 +172,7 @@ impl<'a> Capturer<'a> {
         let seen = match self.near.place(path) {
             Ok(Some(place)) => look(&mut self.reader, place)?,
             Ok(None) => Seen::gone(),
-            Err(error) => Seen::unknown(&error),
+            Err(error) => Seen::unknown(&about_the_name(error)?),
         };
         let Seen { now, signature, links, inode, unsettled, note } = seen;
         Ok(Captured { path: path.clone(), now, signature, links, inode, unsettled, note })
@@ -222,14 +224,14 @@ fn look(reader: &mut Reader<'_>, place: Place<'_>) -> Result<Seen> {
         let stat = match place.stat() {
             Ok(Some(stat)) => stat.comparable(reader.root),
             Ok(None) => return Ok(Seen::gone()),
-            Err(error) => return Ok(Seen::unknown(&error)),
+            Err(error) => return Ok(Seen::unknown(&about_the_name(error)?)),
         };
         let seen = match (stat.special(reader.root), stat.file_type) {
             (Some(special), _) => {
                 Some(Seen::there(stat, moment, Kind::Special(special), Vec::new()))
             }
-            (None, FileType::Directory) => directory(reader, place, stat, moment),
-            (None, FileType::Symlink) => symlink(place, stat, moment),
+            (None, FileType::Directory) => directory(reader, place, stat, moment)?,
+            (None, FileType::Symlink) => symlink(place, stat, moment)?,
             (None, _) => file(reader, place, stat, moment)?,
         };
         if let Some(seen) = seen {
@@ -240,17 +242,22 @@ fn look(reader: &mut Reader<'_>, place: Place<'_>) -> Result<Seen> {
 }
 
 /// `None` when it is not there any more.
-fn directory(reader: &Reader<'_>, place: Place<'_>, stat: Stat, moment: Moment) -> Option<Seen> {
+fn directory(
+    reader: &Reader<'_>,
+    place: Place<'_>,
+    stat: Stat,
+    moment: Moment,
+) -> Result<Option<Seen>> {
     let there = |xattrs| Seen::there(stat, moment, Kind::Directory, xattrs);
     if !reader.policy.xattrs {
-        return Some(there(Vec::new()));
+        return Ok(Some(there(Vec::new())));
     }
     let name = if place.name.is_empty() { OsStr::new(".") } else { place.name };
     let opened = open_below(place.directory, name, OFlags::RDONLY | OFlags::DIRECTORY);
-    match opened.and_then(|opened| opened.map(|fd| xattrs(fd.as_fd())).transpose()) {
+    Ok(match opened.and_then(|opened| opened.map(|fd| xattrs(fd.as_fd())).transpose()) {
         Ok(xattrs) => xattrs.map(there),
-        Err(error) => Some(there(Vec::new()).unreadable(&error)),
-    }
+        Err(error) => Some(there(Vec::new()).unreadable(&about_the_name(error)?)),
+    })
 }
 
 /// `None` when it is another thing by now.
@@ -267,7 +274,7 @@ fn file(
             Outcome::Swapped => return Ok(None),
             Outcome::Failed(error) => {
                 let seen = Seen::there(stat, moment, unreadable, Vec::new());
-                return Ok(Some(seen.unreadable(&error)));
+                return Ok(Some(seen.unreadable(&about_the_name(error)?)));
             }
         };
     let mut seen = Seen::there(stat, moment, Kind::File { size, content }, xattrs);
@@ -285,12 +292,12 @@ fn file(
 }
 
 /// `None` when it is another one by now.
-fn symlink(place: Place<'_>, stat: Stat, moment: Moment) -> Option<Seen> {
+fn symlink(place: Place<'_>, stat: Stat, moment: Moment) -> Result<Option<Seen>> {
     let target = match readlinkat(place.directory, place.name, Vec::new()) {
         Ok(target) => target.into_bytes(),
-        Err(rustix::io::Errno::INVAL | rustix::io::Errno::NOENT) => return None,
-        Err(error) => return Some(Seen::unknown(&error.into())),
+        Err(rustix::io::Errno::INVAL | rustix::io::Errno::NOENT) => return Ok(None),
+        Err(error) => return Ok(Some(Seen::unknown(&about_the_name(error.into())?))),
     };
     let same = place.stat().is_ok_and(|after| after == Some(stat));
-    same.then(|| Seen::there(stat, moment, Kind::Symlink { target }, Vec::new()))
+    Ok(same.then(|| Seen::there(stat, moment, Kind::Symlink { target }, Vec::new())))
 }

@@ -6,6 +6,7 @@ use std::os::unix::ffi::OsStrExt;
 
 use rustix::fs::OFlags;
 
+use super::about_the_name;
 use super::root::{Root, Stat, open_below, stat_at};
 use crate::error::Result;
 use crate::path::TreePath;
@@ -90,7 +91,10 @@ pub(crate) fn look(root: &Root, paths: &BTreeSet<TreePath>) -> Result<Look> {
         });
         match stat {
             Ok(stat) => look.seen.push((path.clone(), stat.map(|stat| stat.comparable(root)))),
-            Err(error) => look.unreadable.push((path.clone(), error.to_string())),
+            Err(error) => {
+                let why = about_the_name(error)?.to_string();
+                look.unreadable.push((path.clone(), why));
+            }
         }
     }
     Ok(look)

@@ -1,6 +1,7 @@
 use std::cmp::Ordering;
 use std::iter::Peekable;
 
+use super::about_the_name;
 use super::exclude::Exclusions;
 use super::root::{Root, Signature, Stat};
 use super::walk::{Step, Walk};
@@ -111,6 +112,7 @@ impl<I: Iterator<Item = Result<Recorded>>> Merge<'_, I> {
             }
             Step::Vanished => self.look_again(walk)?,
             Step::Unreadable(error) => {
+                let error = about_the_name(error)?;
                 let path = walk.path();
                 self.reach(walk.key())?;
                 while let Some(Ok(_)) = self
@@ -162,7 +164,9 @@ impl<I: Iterator<Item = Result<Recorded>>> Merge<'_, I> {
                     self.scan.differences.push(Difference::Changed(path, stat));
                 }
                 Ok(None) => self.scan.differences.push(Difference::Gone(path)),
-                Err(error) => self.scan.unreadable.push((path, error.to_string())),
+                Err(error) => {
+                    self.scan.unreadable.push((path, about_the_name(error)?.to_string()));
+                }
             }
         }
         Ok(())

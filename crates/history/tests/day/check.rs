@@ -135,7 +135,8 @@ fn assert_past(history: &mut History, said: &Acknowledged, trees: &[Snapshot; 3]
 fn assert_was(history: &mut History, id: u64, name: &Path, node: &Node) {
     let path = TreePath::parse(name).unwrap();
     let entry = history.entry_at(&path, id).unwrap().expect("it was there");
-    assert_eq!((entry.mode, entry.uid, entry.gid), (node.mode, node.owner.0, node.owner.1));
+    let (is, was) = ((entry.mode, entry.uid, entry.gid), (node.mode, node.owner.0, node.owner.1));
+    assert_eq!(is, was, "{path} at {id}");
     assert_eq!(entry.link.is_some(), node.twin_of.is_some(), "{path}");
     if let Kind::File(expected) = &node.kind {
         let mut bytes = Vec::new();

@@ -201,6 +201,14 @@ impl Tracker {
 
     fn apply_move(&mut self, from: (NodeId, &[u8]), to: (NodeId, &[u8])) {
         let Some(entry) = self.tree.entry(from.0, from.1) else { return };
+        if let Kind::Open(node) = entry.kind
+            && (self.tree.is_within(to.0, node) || self.is_found(entry, to))
+        {
+            // A directory that was read since showed us its future. What is at either name is
+            // looked at next; here it must not lose the watch it has under its new name.
+            self.settle_gone(from.0, from.1, entry);
+            return;
+        }
         let old_path = self.tree.path(from.0, from.1);
         let Some(ended) = self.tree.rename(from, to) else { return };
         self.end(&ended);
@@ -210,6 +218,11 @@ impl Tracker {
             from: Some(WirePath::from(old_path)),
             directory: entry.is_directory(),
         });
+    }
+
+    /// Whether a directory is known under the name it moves to already.
+    fn is_found(&self, entry: Entry, to: (NodeId, &[u8])) -> bool {
+        self.tree.entry(to.0, to.1).is_some_and(|known| known.is_same(&entry))
     }
 
     fn end(&self, watches: &[i32]) {
@@ -226,7 +239,7 @@ impl Tracker {
             if !open.contains_key(&node) {
                 let directory = match self.open(node) {
                     Ok(directory) => directory,
-                    Err(Errno::NOENT) => {
+                    Err(error) if has_moved(error) => {
                         self.carried.add(node, &name, hint);
                         continue;
                     }
@@ -272,19 +285,15 @@ impl Tracker {
         match (self.tree.entry(node, name), found) {
             (None, None) => Ok(()),
             (Some(known), None) => {
-                self.report(ChangeKind::Delete, node, name, known);
-                let ended = self.tree.remove(node, name);
-                self.end(&ended);
+                self.settle_gone(node, name, known);
                 Ok(())
             }
             (None, Some(found)) => self.appear(node, name, found),
-            (Some(known), Some(found)) if known.inode == found.inode => {
+            (Some(known), Some(found)) if known.is_same(&found) => {
                 self.refresh(node, name, known, found, hint)
             }
             (Some(known), Some(found)) if known.is_directory() || found.is_directory() => {
-                self.report(ChangeKind::Delete, node, name, known);
-                let ended = self.tree.remove(node, name);
-                self.end(&ended);
+                self.settle_gone(node, name, known);
                 self.appear(node, name, found)
             }
             (Some(_), Some(found)) => {
@@ -293,6 +302,12 @@ impl Tracker {
                 Ok(())
             }
         }
+    }
+
+    fn settle_gone(&mut self, node: NodeId, name: &[u8], known: Entry) {
+        self.report(ChangeKind::Delete, node, name, known);
+        let ended = self.tree.remove(node, name);
+        self.end(&ended);
     }
 
     fn appear(&mut self, node: NodeId, name: &[u8], found: Entry) -> Result<(), ApiError> {
@@ -314,8 +329,17 @@ impl Tracker {
             self.report(ChangeKind::Modify, node, name, known);
         }
         self.tree.set(node, name, Entry { kind: known.kind, ..found });
-        // Perhaps it can be read now.
-        if known.kind == Kind::Closed { self.enter(node, name) } else { Ok(()) }
+        match known.kind {
+            Kind::Other => Ok(()),
+            // Perhaps it can be read now.
+            Kind::Closed => self.enter(node, name),
+            // The kernel ends the watch of a directory that is removed, and may give the same inode
+            // to one that is made in its place.
+            Kind::Open(child) if self.tree.node(child).is_some_and(|node| node.watch.is_none()) => {
+                self.compare(child)
+            }
+            Kind::Open(_) => Ok(()),
+        }
     }
 
     /// Watches a directory that is in the tree, and all below it.
@@ -376,7 +400,7 @@ impl Tracker {
         if let Some(entry) = self.tree.entry(parent, &name) {
             self.tree.set(parent, &name, Entry { kind: Kind::Closed, ..entry });
         }
-        if error == Errno::NOENT {
+        if has_moved(error) {
             // Moved since; the event that says so has the last word.
             self.carried.add(parent, &name, Hint::default());
         }
@@ -446,6 +470,11 @@ impl Tracker {
             })
             .collect()
     }
+}
+
+/// Whether a path led nowhere because something on it is elsewhere by now, which an event will say.
+fn has_moved(error: Errno) -> bool {
+    matches!(error, Errno::NOENT | Errno::NOTDIR | Errno::LOOP | Errno::XDEV | Errno::AGAIN)
 }
 
 fn exhausted(root: &Path) -> ApiError {

@@ -10,12 +10,16 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::{FileType, Stat};
 
-/// Index of a directory's node.
+/// A directory's node. A slot is used again, an id never is: a hint about a directory that is gone
+/// must not be taken for one about whatever got its slot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub(crate) struct NodeId(u32);
+pub(crate) struct NodeId {
+    slot: u32,
+    generation: u32,
+}
 
 impl NodeId {
-    pub(crate) const ROOT: Self = Self(0);
+    pub(crate) const ROOT: Self = Self { slot: 0, generation: 0 };
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -53,6 +57,11 @@ impl Entry {
         Self { inode: stat.st_ino, print, kind }
     }
 
+    /// The same file or directory as far as one can tell: an inode is used again.
+    pub(crate) fn is_same(&self, other: &Self) -> bool {
+        self.inode == other.inode && self.is_directory() == other.is_directory()
+    }
+
     pub(crate) fn is_directory(&self) -> bool {
         self.kind != Kind::Other
     }
@@ -68,8 +77,15 @@ pub(crate) struct Node {
 }
 
 #[derive(Debug)]
+struct Slot {
+    /// Of the node that is here, or of the next one.
+    generation: u32,
+    node: Option<Node>,
+}
+
+#[derive(Debug)]
 pub(crate) struct Tree {
-    nodes: Vec<Option<Node>>,
+    slots: Vec<Slot>,
     free: Vec<u32>,
     by_watch: HashMap<i32, NodeId>,
     root: PathBuf,
@@ -84,15 +100,18 @@ impl Tree {
             watch: None,
             entries: BTreeMap::new(),
         };
-        Self { nodes: vec![Some(node)], free: Vec::new(), by_watch: HashMap::new(), root }
+        let slots = vec![Slot { generation: 0, node: Some(node) }];
+        Self { slots, free: Vec::new(), by_watch: HashMap::new(), root }
     }
 
     pub(crate) fn node(&self, id: NodeId) -> Option<&Node> {
-        self.nodes.get(id.0 as usize)?.as_ref()
+        let slot = self.slots.get(id.slot as usize)?;
+        slot.node.as_ref().filter(|_| slot.generation == id.generation)
     }
 
     pub(crate) fn node_mut(&mut self, id: NodeId) -> Option<&mut Node> {
-        self.nodes.get_mut(id.0 as usize)?.as_mut()
+        let slot = self.slots.get_mut(id.slot as usize)?;
+        slot.node.as_mut().filter(|_| slot.generation == id.generation)
     }
 
     pub(crate) fn entry(&self, id: NodeId, name: &[u8]) -> Option<Entry> {
@@ -141,19 +160,28 @@ impl Tree {
             watch: None,
             entries: BTreeMap::new(),
         };
-        let id = match self.free.pop() {
-            Some(index) => {
-                self.nodes[index as usize] = Some(node);
-                NodeId(index)
-            }
-            None => {
-                let index = u32::try_from(self.nodes.len()).ok()?;
-                self.nodes.push(Some(node));
-                NodeId(index)
-            }
-        };
+        let id = self.settle_in(node)?;
         self.node_mut(parent)?.entries.get_mut(name)?.kind = Kind::Open(id);
         Some(id)
+    }
+
+    fn settle_in(&mut self, node: Node) -> Option<NodeId> {
+        if let Some(slot) = self.free.pop() {
+            let free = &mut self.slots[slot as usize];
+            free.node = Some(node);
+            return Some(NodeId { slot, generation: free.generation });
+        }
+        let slot = u32::try_from(self.slots.len()).ok()?;
+        self.slots.push(Slot { generation: 0, node: Some(node) });
+        Some(NodeId { slot, generation: 0 })
+    }
+
+    fn vacate(&mut self, id: NodeId) -> Option<Node> {
+        self.node(id)?;
+        let slot = self.slots.get_mut(id.slot as usize)?;
+        slot.generation = slot.generation.wrapping_add(1);
+        self.free.push(id.slot);
+        slot.node.take()
     }
 
     /// Removes an entry with all that is below it; returns the watches to end.
@@ -170,10 +198,7 @@ impl Tree {
         let mut watches = Vec::new();
         let mut waiting = vec![id];
         while let Some(id) = waiting.pop() {
-            let Some(node) = self.nodes.get_mut(id.0 as usize).and_then(Option::take) else {
-                continue;
-            };
-            self.free.push(id.0);
+            let Some(node) = self.vacate(id) else { continue };
             waiting.extend(node.entries.values().filter_map(|entry| match entry.kind {
                 Kind::Open(child) => Some(child),
                 Kind::Closed | Kind::Other => None,
@@ -225,6 +250,12 @@ impl Tree {
         let mut path = self.root.join(self.relative(id));
         path.push(OsStr::from_bytes(name));
         path
+    }
+
+    /// Whether `id` is `top` or somewhere below it.
+    pub(crate) fn is_within(&self, id: NodeId, top: NodeId) -> bool {
+        let up = |id: &NodeId| self.node(*id).and_then(|node| node.parent);
+        std::iter::successors(Some(id), up).any(|id| id == top)
     }
 
     /// Where a node hangs; `None` for the root.
@@ -288,6 +319,28 @@ mod tests {
         assert_eq!(tree.rename((NodeId::ROOT, b"a"), (NodeId::ROOT, b"b")), Some(vec![2, 3]));
         assert_eq!((tree.watches(), tree.watched(2)), (1, None));
         assert_eq!(tree.rename((NodeId::ROOT, b"nothing"), (NodeId::ROOT, b"x")), None);
+    }
+
+    #[test]
+    fn the_id_of_a_directory_that_is_gone_names_nothing() {
+        let mut tree = Tree::new(PathBuf::from("/w"), 1);
+        let old = with_directory(&mut tree, NodeId::ROOT, b"a", 1);
+        assert_eq!(tree.remove(NodeId::ROOT, b"a"), vec![1]);
+        let new = with_directory(&mut tree, NodeId::ROOT, b"a", 2);
+        tree.set(new, b"f", FILE);
+        assert_eq!((old.slot, tree.slots.len()), (new.slot, 2));
+        assert_eq!((tree.entry(old, b"f"), tree.entry(new, b"f")), (None, Some(FILE)));
+        assert_eq!(tree.close(old), Vec::<i32>::new());
+        assert_eq!(tree.entry(new, b"f"), Some(FILE));
+    }
+
+    #[test]
+    fn what_is_within() {
+        let mut tree = Tree::new(PathBuf::from("/w"), 1);
+        let a = with_directory(&mut tree, NodeId::ROOT, b"a", 1);
+        let b = with_directory(&mut tree, a, b"b", 2);
+        assert!(tree.is_within(b, a) && tree.is_within(a, a) && tree.is_within(b, NodeId::ROOT));
+        assert!(!tree.is_within(a, b));
     }
 
     #[test]
