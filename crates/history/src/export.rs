@@ -12,7 +12,7 @@ use crate::delta::Delta;
 use crate::entry::{ContentId, Entry, Kind};
 use crate::error::{Context, Result};
 use crate::history::History;
-use crate::log::{Checkpoints, Filter, More, State};
+use crate::log::{Checkpoints, Filter, More};
 use crate::path::TreePath;
 
 /// Names and contents that went out already.
@@ -35,8 +35,8 @@ impl History {
         exporter.line("feature done")?;
         let mut first = true;
         for checkpoint in &log {
-            // After pruning, the oldest checkpoint stands on a state that came before it.
-            let files = if first && checkpoint.cause != Cause::First {
+            // The oldest checkpoint stands on what was there before it.
+            let files = if first {
                 self.state_after(checkpoint.id)?
             } else {
                 files_of(&Checkpoints(&self.db).delta(checkpoint.id)?)
@@ -46,23 +46,6 @@ impl History {
             first = false;
         }
         exporter.line("done")
-    }
-
-    /// Every name as it was after a checkpoint.
-    pub(crate) fn state_after(&self, at: u64) -> Result<Vec<(TreePath, Option<Entry>)>> {
-        let mut state = std::collections::BTreeMap::new();
-        State(&self.db).each_below(&TreePath::root(), |recorded| {
-            state.insert(recorded.path, Some(recorded.entry));
-            Ok(())
-        })?;
-        Checkpoints(&self.db).deltas_after(at, |_, delta| {
-            for change in delta.into_changes() {
-                state.insert(change.path, change.old);
-            }
-            Ok(More::Yes)
-        })?;
-        state.retain(|_, entry| entry.is_some());
-        Ok(state.into_iter().collect())
     }
 
     fn export_contents(

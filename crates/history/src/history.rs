@@ -11,7 +11,7 @@ use std::path::PathBuf;
 
 use rusqlite::Connection;
 
-use crate::apply;
+use crate::apply::{self, Sweeper};
 use crate::checkpoint::{Author, Cause, Checkpoint, CheckpointId, Notes};
 use crate::delta::Delta;
 use crate::error::{Context, Error, Result};
@@ -61,11 +61,14 @@ pub struct History {
     pub(crate) root: Root,
     pub(crate) db: Connection,
     pub(crate) store: Store,
+    /// The database's file.
+    pub(crate) log: PathBuf,
     pub(crate) staging: PathBuf,
     pub(crate) exclude: Exclusions,
     pub(crate) policy: Policy,
     /// Files that were open for writing when they were read: they are looked at again each time.
     pub(crate) unsettled: BTreeSet<TreePath>,
+    pub(crate) sweeper: Sweeper,
     _lock: Lock,
 }
 
@@ -83,12 +86,14 @@ impl History {
         lock.try_lock().map_err(|_| Error::Invalid("the history is in use".to_owned()))?;
         let root =
             Root::open(&options.root).context(|| format!("open {}", options.root.display()))?;
-        let db = log::open(&store.join("log.db"), Store::SCHEMA)?;
+        let log = store.join("log.db");
+        let db = log::open(&log, Store::SCHEMA)?;
         let packs = Store::open(store, &db)?;
         let mut history = Self {
             root,
             db,
             store: packs,
+            log,
             staging: store.join("staging"),
             exclude: Exclusions::new(options.exclude.iter().map(String::as_str))?,
             policy: Policy {
@@ -97,6 +102,7 @@ impl History {
                 xattrs: true,
             },
             unsettled: BTreeSet::new(),
+            sweeper: Sweeper::default(),
             _lock: Lock(lock),
         };
         history.finish_interrupted()?;
@@ -110,8 +116,9 @@ impl History {
     }
 
     pub fn show(&self, id: CheckpointId) -> Result<(Checkpoint, Delta)> {
-        let log = Checkpoints(&self.db);
-        Ok((log.get(id)?, log.delta(id)?))
+        let checkpoint = Checkpoints(&self.db).get(id)?;
+        let delta = self.delta_of(&checkpoint)?;
+        Ok((checkpoint, delta))
     }
 
     /// Changes what is left out from the next look on; `None` leaves the limit for files as it is.

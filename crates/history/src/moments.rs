@@ -1,10 +1,11 @@
 //! Looking back: what was where, when, and what changed since.
 
+use std::collections::BTreeMap;
 use std::io::Write;
 
 use serde::{Deserialize, Serialize};
 
-use crate::checkpoint::{Author, Checkpoint, CheckpointId};
+use crate::checkpoint::{Author, Cause, Checkpoint, CheckpointId};
 use crate::contents::Fetch;
 use crate::delta::{Change, Delta};
 use crate::entry::{Content, ContentId, Entry, Kind};
@@ -74,8 +75,34 @@ impl History {
         }
         // The record is only read when nothing else has ruled it out.
         let Some(within) = &query.within else { return Ok(true) };
-        let delta = Checkpoints(&self.db).delta(checkpoint.id)?;
+        let delta = self.delta_of(checkpoint)?;
         Ok(delta.changes().iter().any(|change| change.path.is_within(within)))
+    }
+
+    /// What a checkpoint changed. Of the first that is everything there was, which is not kept twice.
+    pub(crate) fn delta_of(&self, checkpoint: &Checkpoint) -> Result<Delta> {
+        if checkpoint.cause != Cause::First {
+            return Checkpoints(&self.db).delta(checkpoint.id);
+        }
+        let all = self.state_after(checkpoint.id)?.into_iter();
+        Ok(Delta::new(all.map(|(path, new)| Change { path, old: None, new })))
+    }
+
+    /// Every name as it was after a checkpoint.
+    pub(crate) fn state_after(&self, at: CheckpointId) -> Result<Vec<(TreePath, Option<Entry>)>> {
+        let mut state = BTreeMap::new();
+        State(&self.db).each_below(&TreePath::root(), |recorded| {
+            state.insert(recorded.path, Some(recorded.entry));
+            Ok(())
+        })?;
+        Checkpoints(&self.db).deltas_after(at, |_, delta| {
+            for change in delta.into_changes() {
+                state.insert(change.path, change.old);
+            }
+            Ok(More::Yes)
+        })?;
+        state.retain(|_, entry| entry.is_some());
+        Ok(state.into_iter().collect())
     }
 
     /// The last checkpoint at or before a time, in milliseconds since 1970.

@@ -5,7 +5,7 @@
 //! ```
 //! Until the transaction commits, nothing is recorded; after it, everything is.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::path::Path;
 
 use rusqlite::Transaction;
@@ -15,7 +15,7 @@ use crate::delta::{Change, Delta};
 use crate::entry::{Entry, Kind};
 use crate::error::Result;
 use crate::history::{History, Look, now};
-use crate::log::{Checkpoints, New, Recorded, State};
+use crate::log::{self, Checkpoints, New, Recorded, State};
 use crate::path::TreePath;
 use crate::store::Batch;
 use crate::tree::{self, Captured, Difference, Note, Now, Signature, Stat};
@@ -25,6 +25,8 @@ use crate::tree::{self, Captured, Difference, Note, Now, Signature, Stat};
 struct Differences {
     /// A stat, or nothing when the name is gone.
     names: BTreeMap<TreePath, Option<Stat>>,
+    /// What is recorded of some of them, so that it is looked up once.
+    known: HashMap<TreePath, Option<Recorded>>,
     /// What the system would not tell, and why. Of these nothing is concluded.
     unreadable: Vec<(TreePath, String)>,
 }
@@ -78,12 +80,20 @@ impl History {
             seen.write(&tx)?;
             None
         } else {
-            let (delta, notes) = (&seen.delta, seen.notes.clone());
+            // The first is what was there, and that is the present with all that came later taken back.
+            let nothing = Delta::default();
+            let delta = if first { &nothing } else { &seen.delta };
+            let notes = seen.notes.clone();
             let new = New { cause, authors, label: None, notes, delta, time: now() };
             seen.write(&tx)?;
-            Some(Checkpoints(&tx).append(new)?)
+            let mut appended = Checkpoints(&tx).append(new)?;
+            if first {
+                appended.counts = Checkpoints(&tx).set_counts(appended.id, &seen.delta)?;
+            }
+            Some(appended)
         };
         tx.commit()?;
+        log::shorten(&self.db, &self.log);
         self.settle(seen);
         Ok(checkpoint)
     }
@@ -105,7 +115,10 @@ impl History {
         let mut rows = Vec::with_capacity(differences.names.len());
         let mut present = Vec::new();
         for (path, stat) in differences.names {
-            let old = State(&self.db).get(&path)?;
+            let old = match differences.known.remove(&path) {
+                Some(known) => known,
+                None => State(&self.db).get(&path)?,
+            };
             if stat.is_some() {
                 present.push(path.clone());
             }
@@ -137,16 +150,22 @@ impl History {
         let mut statement = state.select_all()?;
         let mut recorded = State::scan(&mut statement)?;
         let root = TreePath::root();
-        let scan = tree::scan(&self.root, &root, &self.exclude, &mut recorded)?;
+        let scan =
+            tree::scan(&self.root, &root, &self.exclude, self.policy.threads, &mut recorded)?;
         Ok(Differences::from(scan))
     }
 
     fn look_at(&self, paths: &BTreeSet<TreePath>) -> Result<Differences> {
         let mut wanted = paths.clone();
         // A name is of no use without the directories it is in.
-        for path in wanted.clone() {
+        let mut recorded = HashSet::new();
+        for path in paths {
             for parent in path.ancestors() {
-                if wanted.contains(&parent) || State(&self.db).get(&parent)?.is_some() {
+                if wanted.contains(&parent) || recorded.contains(&parent) {
+                    break;
+                }
+                if State(&self.db).get(&parent)?.is_some() {
+                    recorded.insert(parent);
                     break;
                 }
                 wanted.insert(parent);
@@ -177,7 +196,8 @@ impl History {
             && stat.and_then(|stat| stat.special(&self.root)).is_none();
         if was_directory && !is_directory {
             State(&self.db).each_below(&path, |below| {
-                differences.names.insert(below.path, None);
+                differences.names.insert(below.path.clone(), None);
+                differences.known.insert(below.path.clone(), Some(below));
                 Ok(())
             })?;
         }
@@ -200,6 +220,7 @@ impl History {
             (None, Some(_)) | (Some(_), None) => false,
         };
         if !unchanged {
+            differences.known.insert(path.clone(), recorded);
             differences.names.insert(path, stat);
         }
         Ok(())
@@ -216,7 +237,7 @@ impl History {
             })?;
         }
         let mut recorded = recorded.iter().map(|recorded| Ok(recorded.for_scan()));
-        let scan = tree::scan(&self.root, path, &self.exclude, &mut recorded)?;
+        let scan = tree::scan(&self.root, path, &self.exclude, 1, &mut recorded)?;
         Ok(Differences::from(scan))
     }
 
@@ -226,7 +247,11 @@ impl History {
         let mut others = BTreeSet::new();
         let mut unknown: HashMap<u64, u32> = HashMap::new();
         for (path, stat) in &differences.names {
-            if let Some(link) = state.get(path)?.and_then(|recorded| recorded.entry.link) {
+            if !differences.known.contains_key(path) {
+                differences.known.insert(path.clone(), state.get(path)?);
+            }
+            let recorded = differences.known.get(path).and_then(Option::as_ref);
+            if let Some(link) = recorded.and_then(|recorded| recorded.entry.link) {
                 others.extend(state.names_of(link)?.into_iter().map(|recorded| recorded.path));
             }
             if let Some(stat) = stat.filter(|stat| stat.links > 1 && !stat.is_directory()) {
@@ -293,7 +318,8 @@ impl From<tree::Scan> for Differences {
             Difference::Gone(path) => (path, None),
         });
         let touched = scan.touched.into_iter().map(|(path, stat)| (path, Some(stat)));
-        Self { names: names.chain(touched).collect(), unreadable: scan.unreadable }
+        let known = HashMap::new();
+        Self { names: names.chain(touched).collect(), known, unreadable: scan.unreadable }
     }
 }
 

@@ -54,6 +54,8 @@ pub struct Maintained {
 impl History {
     /// Merges, drops and compacts as far as needed. `now` in milliseconds since 1970.
     pub fn maintain(&mut self, retention: &Retention, now: i64) -> Result<Maintained> {
+        // What is about to go is not to be counted.
+        self.sweeper.finish();
         let before = self.disk_bytes()?;
         let mut done = Maintained { merged: self.thin(retention, now)?, ..Maintained::default() };
         if done.merged > 0 {

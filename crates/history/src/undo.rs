@@ -6,15 +6,16 @@
 //!                          └─ conflicts, dry run: nothing is touched
 //! ```
 
-use std::collections::BTreeSet;
+use std::cell::RefCell;
+use std::collections::{BTreeSet, HashMap};
 use std::os::unix::ffi::OsStrExt;
-use std::path::Path;
+use std::path::PathBuf;
 
 use rustix::fs::{FallocateFlags, FileType, Mode, OFlags};
 use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 
-use crate::apply::{self, Displaced, Journal, Step};
+use crate::apply::{self, Displaced, Journal, Step, Taken};
 use crate::checkpoint::{Author, Cause, Checkpoint, CheckpointId, Notes, Remark, What};
 use crate::contents::Keep;
 use crate::delta::{Change, Delta};
@@ -101,8 +102,10 @@ impl History {
             }
             Ok(More::Yes)
         })?;
-        let decided = revert::set_to(targets, &how.choices, &Now(self))?;
-        self.carry_out(decided, Vec::new(), Cause::Restore { to }, how)
+        let now = Now::new(self);
+        let decided = revert::set_to(targets, &how.choices, &now)?;
+        let known = now.known.into_inner();
+        self.carry_out(decided, known, Vec::new(), Cause::Restore { to }, how)
     }
 
     fn prepare(&mut self, look: Look<'_>, how: &How) -> Result<()> {
@@ -153,19 +156,22 @@ impl History {
     fn take_back(&mut self, of: Vec<CheckpointId>, cause: Cause, how: &How) -> Result<Outcome> {
         let deltas =
             of.iter().map(|id| Checkpoints(&self.db).delta(*id)).collect::<Result<Vec<Delta>>>()?;
-        let decided = revert::take_back(&deltas, &how.within, &how.choices, &Now(self))?;
-        self.carry_out(decided, of, cause, how)
+        let now = Now::new(self);
+        let decided = revert::take_back(&deltas, &how.within, &how.choices, &now)?;
+        let known = now.known.into_inner();
+        self.carry_out(decided, known, of, cause, how)
     }
 
     fn carry_out(
         &mut self,
         mut decided: Decided,
+        known: Known,
         of: Vec<CheckpointId>,
         cause: Cause,
         how: &How,
     ) -> Result<Outcome> {
         self.complete_links(&mut decided.targets)?;
-        let steps = self.steps(&decided.targets)?;
+        let steps = self.steps(&decided.targets, known)?;
         let changes = Delta::new(steps.iter().map(|step| Change {
             path: step.path.clone(),
             old: step.now.clone(),
@@ -189,6 +195,8 @@ impl History {
 
     /// From here on the tree will be changed, come what may.
     fn stage(&mut self, restoring: &Restoring, steps: &[Step]) -> Result<Journal> {
+        // What it holds may be the room that is needed.
+        self.sweeper.finish();
         let staging = self.staging.join(&restoring.operation);
         let contents = self.store.fetcher(&mut self.db);
         let journal = apply::stage(&self.root, &staging, steps, &contents, self.policy.threads)?;
@@ -250,13 +258,14 @@ impl History {
         let paths: BTreeSet<TreePath> = journal.paths().cloned().collect();
         // Read back rather than believed: what is recorded is what is there.
         let mut seen = self.see(Look::At(&paths))?;
-        let displaced = self.keep_displaced(&staging, journal)?;
-        restoring.notes.remarks.extend(displaced.1);
+        let taken = apply::displaced(&staging, journal)?;
+        let (batch, remarks) = self.keep_displaced(&taken.changed)?;
+        restoring.notes.remarks.extend(remarks);
         restoring.notes.remarks.append(&mut seen.notes.remarks);
         restoring.notes.moved = std::mem::take(&mut seen.notes.moved);
         let Restoring { cause, authors, notes, .. } = restoring;
         let tx = self.db.transaction()?;
-        displaced.0.record(&tx)?;
+        batch.record(&tx)?;
         seen.write(&tx)?;
         let delta = &seen.delta;
         let new = New { cause, authors: &authors, label: None, notes, delta, time: now() };
@@ -267,20 +276,26 @@ impl History {
             apply::publish(&self.root, &staging, journal)?;
         }
         self.settle(seen);
-        // Should this fail, the next open clears it.
-        let _ = apply::clear(&staging);
+        self.sweep(staging, &taken);
         Ok(checkpoint)
     }
 
+    /// Should this fail, the next open clears it.
+    fn sweep(&mut self, staging: PathBuf, taken: &Taken) {
+        if self.policy.threads == 1 {
+            let _ = apply::clear(&staging);
+            return;
+        }
+        for name in &taken.linked {
+            let _ = std::fs::remove_file(name);
+        }
+        self.sweeper.begin(staging);
+    }
+
     /// What somebody wrote into a file between the look at it and its replacement.
-    fn keep_displaced(
-        &mut self,
-        staging: &Path,
-        journal: &Journal,
-    ) -> Result<(Batch, Vec<Remark>)> {
-        let found = apply::displaced(staging, journal)?;
-        let mut recorded = Vec::with_capacity(found.len());
-        for displaced in &found {
+    fn keep_displaced(&mut self, changed: &[Displaced]) -> Result<(Batch, Vec<Remark>)> {
+        let mut recorded = Vec::with_capacity(changed.len());
+        for displaced in changed {
             let known = State(&self.db).get(&displaced.path)?;
             recorded.push(known.and_then(|known| match &known.entry.kind {
                 Kind::Symlink { target } => Some(ContentId::of(target)),
@@ -290,12 +305,12 @@ impl History {
         }
         let writer = self.store.writer(&mut self.db)?;
         let mut remarks = Vec::new();
-        for (displaced, known) in found.into_iter().zip(recorded) {
-            let id = keep(&writer, &displaced)?;
+        for (displaced, known) in changed.iter().zip(recorded) {
+            let id = keep(&writer, displaced)?;
             // A signature that was not to be trusted, on a file that nobody touched.
             if Some(id) != known {
                 let what = What::Displaced { content: id.to_string() };
-                remarks.push(Remark { path: displaced.path, what });
+                remarks.push(Remark { path: displaced.path.clone(), what });
             }
         }
         Ok((writer.finish()?, remarks))
@@ -345,10 +360,13 @@ impl History {
         Ok(())
     }
 
-    fn steps(&self, targets: &Targets) -> Result<Vec<Step>> {
+    fn steps(&self, targets: &Targets, mut known: Known) -> Result<Vec<Step>> {
         let mut steps = Vec::with_capacity(targets.len());
         for (path, target) in targets {
-            let recorded = State(&self.db).get(path)?;
+            let recorded = match known.remove(path) {
+                Some(known) => known,
+                None => State(&self.db).get(path)?,
+            };
             let signature = recorded.as_ref().map_or(Signature::UNKNOWN, believed);
             let now = recorded.map(|recorded| recorded.entry);
             steps.push(Step { path: path.clone(), now, signature, target: target.clone() });
@@ -460,17 +478,37 @@ impl Stacks {
     }
 }
 
-/// The recorded present for [`revert`].
-struct Now<'a>(&'a History);
+/// What is recorded of names that were asked about.
+type Known = HashMap<TreePath, Option<Recorded>>;
+
+/// The recorded present for [`revert`]. The directories above a name are asked about with each name
+/// in them, so what was found is remembered.
+struct Now<'a> {
+    history: &'a History,
+    known: RefCell<Known>,
+}
+
+impl<'a> Now<'a> {
+    fn new(history: &'a History) -> Self {
+        Self { history, known: RefCell::default() }
+    }
+}
 
 impl Present for Now<'_> {
     fn entry(&self, path: &TreePath) -> Result<Option<Entry>> {
-        Ok(State(&self.0.db).get(path)?.map(|recorded| recorded.entry))
+        let entry = |recorded: &Option<Recorded>| recorded.as_ref().map(|r| r.entry.clone());
+        if let Some(known) = self.known.borrow().get(path) {
+            return Ok(entry(known));
+        }
+        let recorded = State(&self.history.db).get(path)?;
+        let found = entry(&recorded);
+        self.known.borrow_mut().insert(path.clone(), recorded);
+        Ok(found)
     }
 
     fn below(&self, path: &TreePath) -> Result<Vec<TreePath>> {
         let mut names = Vec::new();
-        State(&self.0.db).each_below(path, |recorded| {
+        State(&self.history.db).each_below(path, |recorded| {
             names.push(recorded.path);
             Ok(())
         })?;
@@ -479,7 +517,7 @@ impl Present for Now<'_> {
 
     fn last_directory(&self, path: &TreePath) -> Result<Option<Entry>> {
         let mut found = None;
-        Checkpoints(&self.0.db).deltas_after(0, |_, delta| {
+        Checkpoints(&self.history.db).deltas_after(0, |_, delta| {
             let change = delta.into_changes().into_iter().find(|change| change.path == *path);
             found = change.and_then(|change| {
                 [change.new, change.old].into_iter().flatten().find(Entry::is_directory)

@@ -1,8 +1,9 @@
 //! Whether what is kept can still be read, and what is hit when it cannot.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use crate::checkpoint::CheckpointId;
+use crate::delta::Change;
 use crate::entry::ContentId;
 use crate::error::Result;
 use crate::history::History;
@@ -40,15 +41,19 @@ impl History {
             uses.entry(id).or_default().push((path.clone(), checkpoint));
             Ok(())
         };
+        // What was there before: of some the checkpoint that recorded it comes later in this loop.
+        let mut before: HashSet<(ContentId, TreePath)> = HashSet::new();
         Checkpoints(&self.db).deltas_after(0, |checkpoint, delta| {
-            for change in delta.changes() {
-                if let Some(id) = change.new.as_ref().and_then(|entry| entry.content()) {
-                    note(id, &change.path, checkpoint)?;
+            for Change { path, old, new } in delta.into_changes() {
+                if let Some(id) = new.as_ref().and_then(|entry| entry.content()) {
+                    before.remove(&(id, path.clone()));
+                    note(id, &path, checkpoint)?;
                 }
+                before.extend(old.and_then(|entry| entry.content()).map(|id| (id, path)));
             }
             Ok(More::Yes)
         })?;
-        // What was recorded before the oldest checkpoint that is left.
+        // What was recorded by the oldest checkpoint that is left, or before it.
         let oldest = Checkpoints(&self.db).oldest()?.map_or(0, |oldest| oldest.id);
         State(&self.db).each_below(&TreePath::root(), |recorded| {
             match recorded.entry.content() {
@@ -56,6 +61,9 @@ impl History {
                 None => Ok(()),
             }
         })?;
+        for (id, path) in before {
+            note(id, &path, oldest)?;
+        }
         let contents = uses.len() as u64;
         let mut damaged: Vec<Damage> = why
             .into_iter()

@@ -24,23 +24,32 @@ pub(crate) struct Displaced {
     pub(crate) stat: Stat,
 }
 
-/// What was taken out of the tree and is not as recorded. To be asked after [`super::publish`].
-pub(crate) fn displaced(staging: &Path, journal: &Journal) -> Result<Vec<Displaced>> {
+/// What is in staging after [`super::publish`].
+#[derive(Debug, Default)]
+pub(crate) struct Taken {
+    /// What is not as recorded.
+    pub(crate) changed: Vec<Displaced>,
+    /// Names in staging of files that may have other names in the tree, where these are counted.
+    pub(crate) linked: Vec<PathBuf>,
+}
+
+/// What was taken out of the tree. To be asked after [`super::publish`].
+pub(crate) fn displaced(staging: &Path, journal: &Journal) -> Result<Taken> {
     let by_slot: HashMap<u64, &Record> =
         journal.records.iter().map(|record| (record.slot, record)).collect();
-    let mut found = Vec::new();
+    let mut taken = Taken::default();
     for folder in list(staging)? {
         let names = list(&folder)?;
         let marked: HashSet<u64> = names.iter().filter_map(|name| parse(name, MARK)).collect();
         for name in &names {
             let slot = parse(name, "").or_else(|| parse_further(name));
             if let Some(record) = slot.and_then(|slot| by_slot.get(&slot)) {
-                examine(name, record, marked.contains(&record.slot), &mut found)?;
+                examine(name, record, marked.contains(&record.slot), &mut taken)?;
             }
         }
     }
-    found.sort_by(|one, other| (&one.path, &one.at).cmp(&(&other.path, &other.at)));
-    Ok(found)
+    taken.changed.sort_by(|one, other| (&one.path, &one.at).cmp(&(&other.path, &other.at)));
+    Ok(taken)
 }
 
 /// Removes the staging folder with all that was displaced.
@@ -71,10 +80,13 @@ fn parse_further(name: &Path) -> Option<u64> {
     slot.parse().ok()
 }
 
-fn examine(at: &Path, record: &Record, marked: bool, found: &mut Vec<Displaced>) -> Result<()> {
+fn examine(at: &Path, record: &Record, marked: bool, taken: &mut Taken) -> Result<()> {
     let Some(stat) = at::stat(CWD, at).context(|| format!("look at {}", at.display()))? else {
         return Ok(());
     };
+    if !stat.is_directory() && stat.links > 1 {
+        taken.linked.push(at.to_owned());
+    }
     let (is, was) = (stat.signature, record.signature);
     // The change time is not compared: the rename has changed it. The mark stands for it.
     let as_recorded = (is.inode, is.size, is.mtime) == (was.inode, was.size, was.mtime);
@@ -82,23 +94,27 @@ fn examine(at: &Path, record: &Record, marked: bool, found: &mut Vec<Displaced>)
         (_, Action::Place { inode } | Action::PlaceDirectory { inode, .. })
             if is.inode == *inode => {}
         (FileType::RegularFile | FileType::Symlink, _) if !as_recorded || marked => {
-            found.push(Displaced { path: record.path.clone(), at: at.to_owned(), stat });
+            let (path, at) = (record.path.clone(), at.to_owned());
+            taken.changed.push(Displaced { path, at, stat });
         }
         // Only when someone was faster twice: a directory is never taken on purpose.
-        (FileType::Directory, _) => gather(at, &record.path, found)?,
+        (FileType::Directory, _) => gather(at, &record.path, taken)?,
         _ => {}
     }
     Ok(())
 }
 
-fn gather(directory: &Path, path: &TreePath, found: &mut Vec<Displaced>) -> Result<()> {
+fn gather(directory: &Path, path: &TreePath, taken: &mut Taken) -> Result<()> {
     for at in list(directory)? {
         let Some(name) = at.file_name() else { continue };
         let path = path.join(name);
         match at::stat(CWD, &at).context(|| format!("look at {}", at.display()))? {
-            Some(stat) if stat.is_directory() => gather(&at, &path, found)?,
+            Some(stat) if stat.is_directory() => gather(&at, &path, taken)?,
             Some(stat) if matches!(stat.file_type, FileType::RegularFile | FileType::Symlink) => {
-                found.push(Displaced { path, at, stat });
+                if stat.links > 1 {
+                    taken.linked.push(at.clone());
+                }
+                taken.changed.push(Displaced { path, at, stat });
             }
             Some(_) | None => {}
         }

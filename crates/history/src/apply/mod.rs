@@ -5,7 +5,8 @@
 //! 2. The caller stores the [`Journal`] durably: from here on the change happens.
 //! 3. [`publish`] swaps the new for the old, name by name, and syncs. It can be run again and again
 //!    from the same journal.
-//! 4. The caller records what [`displaced`] gives, commits, and calls [`clear`].
+//! 4. The caller records what [`displaced`] gives, commits, and calls [`clear`], or leaves that to a
+//!    [`Sweeper`].
 //!
 //! Nothing is unlinked before step 4: what was in the tree lies in the staging folder instead, where
 //! the new lay before. A journal names new things by inode, and that is how a second run knows which
@@ -26,6 +27,7 @@ mod journal;
 mod links;
 mod publish;
 mod stage;
+mod sweep;
 #[cfg(test)]
 mod tests;
 
@@ -35,10 +37,11 @@ use crate::entry::Entry;
 use crate::path::TreePath;
 use crate::tree::Signature;
 
-pub(crate) use displaced::{Displaced, clear, displaced};
+pub(crate) use displaced::{Displaced, Taken, clear, displaced};
 pub(crate) use journal::Journal;
 pub(crate) use publish::publish;
 pub(crate) use stage::stage;
+pub(crate) use sweep::Sweeper;
 
 /// One name: what is there now, as recorded a moment ago, and what shall be.
 ///

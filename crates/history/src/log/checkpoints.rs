@@ -178,6 +178,22 @@ impl Checkpoints<'_> {
         if changed == 0 { Err(Error::NoCheckpoint(id)) } else { Ok(()) }
     }
 
+    /// For one whose record does not hold the changes it stands for.
+    pub(crate) fn set_counts(&self, id: CheckpointId, delta: &Delta) -> Result<Counts> {
+        let counts = count(delta);
+        self.0
+            .prepare_cached(
+                "update checkpoint set added = ?, changed = ?, removed = ? where id = ?",
+            )?
+            .execute(params![
+                counts.added.cast_signed(),
+                counts.changed.cast_signed(),
+                counts.removed.cast_signed(),
+                id.cast_signed(),
+            ])?;
+        Ok(counts)
+    }
+
     pub(crate) fn remove(&self, id: CheckpointId) -> Result<()> {
         self.0
             .prepare_cached("delete from checkpoint where id = ?")?

@@ -41,6 +41,19 @@ const SCHEMA: &str = "
     );
 ";
 
+/// Bytes of the write-ahead log that are worth cutting off: what a small checkpoint writes stays far
+/// below, and then the room is used again.
+const LARGE_LOG: u64 = 4 << 20;
+
+/// Gives back the room of a write-ahead log that a large transaction made long. That it cannot be
+/// done now harms nothing.
+pub(crate) fn shorten(db: &Connection, path: &Path) {
+    let log = path.with_extension("db-wal");
+    if std::fs::metadata(log).is_ok_and(|log| log.len() > LARGE_LOG) {
+        let _ = db.query_row("pragma wal_checkpoint(truncate)", [], |_| Ok(()));
+    }
+}
+
 /// Raised when an older version could not read what this one writes.
 const VERSION: i64 = 1;
 

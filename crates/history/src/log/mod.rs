@@ -14,6 +14,6 @@ mod seal;
 mod state;
 
 pub(crate) use checkpoints::{Checkpoints, Filter, More, New};
-pub(crate) use database::open;
+pub(crate) use database::{open, shorten};
 pub(crate) use journal::{Pending, Restoring};
 pub(crate) use state::{Recorded, State};

@@ -35,8 +35,9 @@ use reader::Cache;
 pub(crate) use reader::Fetcher;
 pub(crate) use writer::{Batch, Writer};
 
-/// While the owner waits. Level 1 takes a little less time, and misses repeats between files.
-const HOT: Effort = Effort { level: 3, target: 256 << 10 };
+/// While the owner waits. Level 1 takes a little less time, and misses repeats between files. Larger
+/// frames take less room, and all of a frame has to be read for one file in it.
+const HOT: Effort = Effort { level: 3, target: 32 << 10 };
 
 /// For what is seldom read. A checkpoint may have to wait for a pack to be rewritten, so no higher.
 const COLD: Effort = Effort { level: 6, target: 1 << 20 };

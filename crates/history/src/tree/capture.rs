@@ -200,11 +200,13 @@ impl Seen {
         Self { now: Now::Unknown, note, ..Self::gone() }
     }
 
-    fn there(stat: Stat, moment: Moment, kind: Kind, xattrs: Vec<Xattr>) -> Self {
+    fn there(root: &Root, stat: Stat, moment: Moment, kind: Kind, xattrs: Vec<Xattr>) -> Self {
         let Stat { mode, uid, gid, links, signature, .. } = stat;
         let entry = Entry { kind, mode, uid, gid, mtime: signature.mtime, link: None, xattrs };
         let inode = signature.inode;
-        let signature = if moment.is_after(&stat) { signature } else { Signature::UNKNOWN };
+        // Otherwise a change that comes in the same tick would not show in it.
+        let trusted = root.stamps_finely(&stat) || moment.is_after(&stat);
+        let signature = if trusted { signature } else { Signature::UNKNOWN };
         Self { now: Now::There(entry), signature, links, inode, unsettled: false, note: None }
     }
 
@@ -228,10 +230,10 @@ fn look(reader: &mut Reader<'_>, place: Place<'_>) -> Result<Seen> {
         };
         let seen = match (stat.special(reader.root), stat.file_type) {
             (Some(special), _) => {
-                Some(Seen::there(stat, moment, Kind::Special(special), Vec::new()))
+                Some(Seen::there(reader.root, stat, moment, Kind::Special(special), Vec::new()))
             }
             (None, FileType::Directory) => directory(reader, place, stat, moment)?,
-            (None, FileType::Symlink) => symlink(place, stat, moment)?,
+            (None, FileType::Symlink) => symlink(reader.root, place, stat, moment)?,
             (None, _) => file(reader, place, stat, moment)?,
         };
         if let Some(seen) = seen {
@@ -248,7 +250,7 @@ fn directory(
     stat: Stat,
     moment: Moment,
 ) -> Result<Option<Seen>> {
-    let there = |xattrs| Seen::there(stat, moment, Kind::Directory, xattrs);
+    let there = |xattrs| Seen::there(reader.root, stat, moment, Kind::Directory, xattrs);
     if !reader.policy.xattrs {
         return Ok(Some(there(Vec::new())));
     }
@@ -273,11 +275,12 @@ fn file(
             Outcome::Done(reading) => reading,
             Outcome::Swapped => return Ok(None),
             Outcome::Failed(error) => {
-                let seen = Seen::there(stat, moment, unreadable, Vec::new());
+                let seen = Seen::there(reader.root, stat, moment, unreadable, Vec::new());
                 return Ok(Some(seen.unreadable(&about_the_name(error)?)));
             }
         };
-    let mut seen = Seen::there(stat, moment, Kind::File { size, content }, xattrs);
+    let kind = Kind::File { size, content };
+    let mut seen = Seen::there(reader.root, stat, moment, kind, xattrs);
     seen.unsettled = writers;
     if writers && !reader.root.mapped_writes_show() {
         seen.signature = Signature::UNKNOWN;
@@ -292,12 +295,12 @@ fn file(
 }
 
 /// `None` when it is another one by now.
-fn symlink(place: Place<'_>, stat: Stat, moment: Moment) -> Result<Option<Seen>> {
+fn symlink(root: &Root, place: Place<'_>, stat: Stat, moment: Moment) -> Result<Option<Seen>> {
     let target = match readlinkat(place.directory, place.name, Vec::new()) {
         Ok(target) => target.into_bytes(),
         Err(rustix::io::Errno::INVAL | rustix::io::Errno::NOENT) => return Ok(None),
         Err(error) => return Ok(Some(Seen::unknown(&about_the_name(error.into())?))),
     };
     let same = place.stat().is_ok_and(|after| after == Some(stat));
-    Ok(same.then(|| Seen::there(stat, moment, Kind::Symlink { target }, Vec::new())))
+    Ok(same.then(|| Seen::there(root, stat, moment, Kind::Symlink { target }, Vec::new())))
 }

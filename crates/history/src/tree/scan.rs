@@ -1,5 +1,7 @@
 use std::cmp::Ordering;
 use std::iter::Peekable;
+use std::sync::mpsc::{SyncSender, sync_channel};
+use std::thread;
 
 use super::about_the_name;
 use super::exclude::Exclusions;
@@ -64,23 +66,60 @@ impl Recorded {
 /// Compares `below` and everything below it with what is recorded of these names, which must come in
 /// the order of [`TreePath`]. The root itself is no name, and is not compared. Of what is excluded
 /// nothing is said, recorded or not.
+///
+/// With more than one of `threads` the tree is walked by one and compared by another.
 pub(crate) fn scan(
     root: &Root,
     below: &TreePath,
     exclude: &Exclusions,
+    threads: usize,
     recorded: &mut dyn Iterator<Item = Result<Recorded>>,
 ) -> Result<Scan> {
     let mut merge = Merge { root, exclude, recorded: recorded.peekable(), scan: Scan::default() };
     let mut walk = Walk::new(root, exclude);
-    let mut step = walk.begin(below);
-    while let Some(now) = step {
-        merge.step(&walk, now)?;
-        step = walk.next();
+    if threads > 1 {
+        merge.follow(walk, below)?;
+    } else {
+        let mut step = walk.begin(below);
+        while let Some(now) = step {
+            merge.step(walk.key(), now)?;
+            step = walk.next();
+        }
     }
     while let Some(left) = merge.recorded.next() {
         merge.gone(left?.path);
     }
     Ok(merge.scan)
+}
+
+/// Steps of a walk on their way to another thread.
+#[derive(Default)]
+struct Block {
+    /// Where each key ends in `keys`, where it begins is where the one before it ends.
+    steps: Vec<(usize, Step)>,
+    keys: Vec<u8>,
+}
+
+/// So many that threads seldom wait for each other, and few enough to be in the cache still.
+const BLOCK: usize = 512;
+
+/// Blocks that wait for who compares.
+const BLOCKS: usize = 16;
+
+/// Ends early when nobody wants the rest.
+fn walk_ahead(mut walk: Walk<'_>, below: &TreePath, to: &SyncSender<Block>) {
+    let mut block = Block::default();
+    let mut step = walk.begin(below);
+    while let Some(now) = step {
+        block.keys.extend_from_slice(walk.key());
+        block.steps.push((block.keys.len(), now));
+        if block.steps.len() == BLOCK && to.send(std::mem::take(&mut block)).is_err() {
+            return;
+        }
+        step = walk.next();
+    }
+    // As above.
+    let _ = to.send(block);
 }
 
 struct Merge<'a, I: Iterator> {
@@ -91,7 +130,24 @@ struct Merge<'a, I: Iterator> {
 }
 
 impl<I: Iterator<Item = Result<Recorded>>> Merge<'_, I> {
-    fn step(&mut self, walk: &Walk<'_>, step: Step) -> Result<()> {
+    /// Takes each step of a walk that another thread makes.
+    fn follow(&mut self, walk: Walk<'_>, below: &TreePath) -> Result<()> {
+        thread::scope(|scope| {
+            let (to, from) = sync_channel(BLOCKS);
+            scope.spawn(move || walk_ahead(walk, below, &to));
+            // By value: it is gone, and the walk ends, when this returns early.
+            for Block { steps, keys } in from {
+                let mut start = 0;
+                for (end, step) in steps {
+                    self.step(&keys[start..end], step)?;
+                    start = end;
+                }
+            }
+            Ok(())
+        })
+    }
+
+    fn step(&mut self, key: &[u8], step: Step) -> Result<()> {
         match step {
             Step::Name(stat) => {
                 if stat.is_directory() {
@@ -99,22 +155,22 @@ impl<I: Iterator<Item = Result<Recorded>>> Merge<'_, I> {
                 } else {
                     self.scan.files += 1;
                 }
-                match self.reach(walk.key())? {
+                match self.reach(key)? {
                     Some(recorded) if recorded.matches(&stat, self.root) => {
                         if recorded.is_touched(&stat) {
-                            self.scan.touched.push((walk.path(), stat));
+                            self.scan.touched.push((path(key), stat));
                         }
                     }
                     Some(_) | None => {
-                        self.scan.differences.push(Difference::Changed(walk.path(), stat));
+                        self.scan.differences.push(Difference::Changed(path(key), stat));
                     }
                 }
             }
-            Step::Vanished => self.look_again(walk)?,
+            Step::Vanished => self.look_again(key)?,
             Step::Unreadable(error) => {
                 let error = about_the_name(error)?;
-                let path = walk.path();
-                self.reach(walk.key())?;
+                let path = path(key);
+                self.reach(key)?;
                 while let Some(Ok(_)) = self
                     .recorded
                     .next_if(|next| next.as_ref().is_ok_and(|next| next.path.is_within(&path)))
@@ -151,8 +207,8 @@ impl<I: Iterator<Item = Result<Recorded>>> Merge<'_, I> {
 
     /// A directory that was there a moment ago: whoever reads the difference finds out what became
     /// of it. What is recorded below it turns out to be gone by itself.
-    fn look_again(&mut self, walk: &Walk<'_>) -> Result<()> {
-        let path = walk.path();
+    fn look_again(&mut self, key: &[u8]) -> Result<()> {
+        let path = path(key);
         let known = match self.scan.differences.last() {
             Some(Difference::Changed(last, _)) => *last == path,
             Some(Difference::Gone(_)) | None => false,
@@ -171,4 +227,9 @@ impl<I: Iterator<Item = Result<Recorded>>> Merge<'_, I> {
         }
         Ok(())
     }
+}
+
+/// Names as the kernel lists them are plain.
+fn path(key: &[u8]) -> TreePath {
+    TreePath::from_key(key).unwrap_or_default()
 }

@@ -107,7 +107,7 @@ impl Ground {
     }
 
     pub(super) fn displaced(&self, journal: &Journal) -> Vec<Displaced> {
-        displaced(&self.staging(), journal).unwrap()
+        displaced(&self.staging(), journal).unwrap().changed
     }
 
     /// From the present to `target`, with nothing in the way.

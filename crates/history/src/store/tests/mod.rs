@@ -1,7 +1,6 @@
 mod compaction;
 mod damage;
 mod space;
-mod timing;
 
 use std::io::Cursor;
 use std::path::Path;

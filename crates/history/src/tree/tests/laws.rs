@@ -121,9 +121,12 @@ proptest! {
                 })
                 .map(|path| (path, new.contains_key(path)))
                 .collect();
-            let mut rows =
-                old.values().filter(|row| row.path.is_within(&below)).cloned().map(Ok);
-            let found = scan(&root, &below, &Exclusions::default(), &mut rows).unwrap();
+            let rows = || old.values().filter(|row| row.path.is_within(&below)).cloned().map(Ok);
+            let exclude = Exclusions::default();
+            let found = scan(&root, &below, &exclude, 1, &mut rows()).unwrap();
+            let by_two = scan(&root, &below, &exclude, 2, &mut rows()).unwrap();
+            prop_assert_eq!(&found.differences, &by_two.differences);
+            prop_assert_eq!(&found.touched, &by_two.touched);
             let differences: Vec<(&TreePath, bool)> = found
                 .differences
                 .iter()

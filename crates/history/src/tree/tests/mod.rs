@@ -4,7 +4,6 @@
 mod kinds;
 mod laws;
 mod mapped;
-mod measure;
 mod races;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -81,7 +80,7 @@ impl Kept {
     fn scan_below(&self, below: &TreePath) -> Scan {
         let within = self.state.values().filter(|captured| captured.path.is_within(below));
         let mut rows = within.filter_map(recorded).map(Ok);
-        scan(&self.root, below, &self.exclude, &mut rows).unwrap()
+        scan(&self.root, below, &self.exclude, 2, &mut rows).unwrap()
     }
 
     fn scan(&self) -> Scan {
