@@ -84,14 +84,14 @@ const TOOLS: &[Tool] = &[
     Tool {
         sign: Sign::Program("node"),
         package: "nodejs",
-        needed: &[For::Browser],
+        needed: &[For::Test],
         why: "drives the browser",
     },
     Tool {
         sign: Sign::Program("npm"),
         package: "npm",
-        needed: &[For::Browser],
-        why: "installs what drives the browser",
+        needed: &[For::Test],
+        why: "installs what drives the browser, and works beside a history in tests",
     },
     Tool {
         sign: Sign::Program("bwrap"),

@@ -155,6 +155,49 @@ fn many_small_files_as_a_package_manager_brings_them() {
 }
 
 #[test]
+fn npm_install() {
+    const PACKAGES: usize = 40;
+    let shelf = tempfile::tempdir_in("/dev/shm").unwrap();
+    let mut dependencies = Vec::new();
+    for package in 0..PACKAGES {
+        let directory = shelf.path().join(format!("{package}/package"));
+        fs::create_dir_all(directory.join("lib")).unwrap();
+        let about = format!(
+            r#"{{"name": "part-{package}", "version": "1.0.0", "main": "lib/0.js", "bin": "lib/0.js"}}"#
+        );
+        fs::write(directory.join("package.json"), about).unwrap();
+        for file in 0..15 {
+            let text = format!("module.exports = {package};\n").repeat(file + 1);
+            fs::write(directory.join(format!("lib/{file}.js")), text).unwrap();
+        }
+        let tarball = shelf.path().join(format!("{package}.tgz")).display().to_string();
+        run(&shelf.path().join(package.to_string()), "tar", &["-czf", &tarball, "package"]);
+        dependencies.push(format!(r#""part-{package}": "file:{tarball}""#));
+    }
+    let about = format!(r#"{{"name": "app", "dependencies": {{{}}}}}"#, dependencies.join(","));
+    let cache = format!("--cache={}", shelf.path().join("cache").display());
+    let npm = |directory: &Path, command: &str| {
+        let quiet = ["--offline", "--no-audit", "--no-fund", "--ignore-scripts", &cache];
+        run(directory, "npm", &[&[command], &quiet[..]].concat())
+    };
+    let writer = |work: &Path| {
+        let project = work.join("app");
+        fs::create_dir(&project).unwrap();
+        fs::write(project.join("package.json"), &about).unwrap();
+        npm(&project, "install");
+        // Throws everything away and brings it again.
+        npm(&project, "ci");
+    };
+    beside(writer, |work| {
+        npm(&work.join("app"), "ls");
+        let all: Vec<String> =
+            (0..PACKAGES).map(|package| format!("require('part-{package}')")).collect();
+        let script = format!("process.stdout.write(String({}))", all.join("+"));
+        assert_eq!(run(&work.join("app"), "node", &["-e", &script]), "780");
+    });
+}
+
+#[test]
 fn a_compiler() {
     let writer = |work: &Path| {
         let project = work.join("c");

@@ -482,3 +482,7 @@ fn exhausted(root: &Path) -> ApiError {
     ApiError::new(ErrorKind::NoSpace, message)
         .hint("raise the sysctl fs.inotify.max_user_watches on the host")
 }
+
+#[cfg(test)]
+#[path = "tracker_tests.rs"]
+mod tests;
