@@ -111,13 +111,18 @@ impl History {
             Look::Everywhere => self.scan()?,
             Look::At(paths) => self.look_at(paths)?,
         };
-        self.add_other_names(&mut differences)?;
+        // Before the first checkpoint there is nothing to look up.
+        let begun = Checkpoints(&self.db).latest()?.is_some();
+        if begun {
+            self.add_other_names(&mut differences)?;
+        }
         let mut rows = Vec::with_capacity(differences.names.len());
         let mut present = Vec::new();
         for (path, stat) in differences.names {
             let old = match differences.known.remove(&path) {
                 Some(known) => known,
-                None => State(&self.db).get(&path)?,
+                None if begun => State(&self.db).get(&path)?,
+                None => None,
             };
             if stat.is_some() {
                 present.push(path.clone());
