@@ -59,28 +59,29 @@ pub fn router(recorder: Recorder, runtime: Runtime, events: Events) -> Router {
 }
 
 async fn status(State(context): Known) -> Result<Json<HistoryStatus>, Failure> {
-    let nothing = |state, set_aside| {
+    let nothing = |state| {
         let (latest, checkpoints, names, quota_bytes) = (0, 0, 0, 0);
-        HistoryStatus { state, latest, checkpoints, names, quota_bytes, set_aside }
+        HistoryStatus { state, latest, checkpoints, names, quota_bytes, set_aside: None }
     };
     let Some(shared) = context.recorder.shared() else {
         let why = "it was started without a place for it".to_owned();
-        return Ok(Json(nothing(HistoryState::Off { why }, None)));
+        return Ok(Json(nothing(HistoryState::Off { why })));
     };
-    let (state, set_aside) = (shared.view.state(), shared.view.aside());
+    let before = shared.view.state();
     let found = context.recorder.job(jobs::status).await;
     let mut status = match (found, shared.view.state()) {
         (Ok(status), _) => status,
         // A store that cannot be opened is what this call is there to tell of.
-        (Err(_), refusing @ HistoryState::Refusing { .. }) => nothing(refusing, None),
+        (Err(_), refusing @ HistoryState::Refusing { .. }) => nothing(refusing),
         (Err(error), _) => return Err(error.into()),
     };
     // As it is after the look that the question caused, unless that failed.
     status.state = match shared.view.state() {
-        HistoryState::Starting => state,
+        HistoryState::Starting => before,
         now => now,
     };
-    status.set_aside = set_aside;
+    // The question may be what made the keeper open the store, and find it damaged.
+    status.set_aside = shared.view.aside();
     Ok(Json(status))
 }
 
