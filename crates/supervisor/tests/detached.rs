@@ -196,8 +196,11 @@ async fn stdin_of_two_clients_arrives_message_by_message() {
     let line = |letter: char| format!("{}\n", letter.to_string().repeat(5000));
     first.socket.input(line('a')).await;
     second.input(line('b')).await;
-    let info: CommandInfo = supervisor.get(&format!("/supervisor/commands/{}", first.id)).await;
-    assert_eq!(info.clients, 2);
+    // The second is counted a moment after it was let in.
+    let path = format!("/supervisor/commands/{}", first.id);
+    while supervisor.get::<CommandInfo>(&path).await.clients != 2 {
+        tokio::task::yield_now().await;
+    }
     second.control(&ClientControl::StdinEof).await;
     drop(second);
     // What the second client sent before the end is there whole, whatever the first one's fate.

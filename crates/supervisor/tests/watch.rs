@@ -112,7 +112,10 @@ async fn every_kind_of_change_is_reported() {
     fs::write(pc.at("old"), "22").unwrap();
     assert!(watch.until("old").await.iter().all(|change| *change == modify("old")));
     fs::remove_file(pc.at("gone")).unwrap();
-    assert_eq!(watch.until("gone").await, [delete("gone")]);
+    // A write is a truncation and what follows, and may be told as two changes.
+    let mut seen = watch.until("gone").await;
+    seen.retain(|change| *change != modify("old"));
+    assert_eq!(seen, [delete("gone")]);
     fs::rename(pc.at("old"), pc.at("dir/new")).unwrap();
     assert_eq!(watch.until("dir/new").await, [moved("old", "dir/new")]);
     fs::set_permissions(pc.at("dir/new"), fs::Permissions::from_mode(0o600)).unwrap();
