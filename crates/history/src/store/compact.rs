@@ -18,15 +18,16 @@ use super::append::Appender;
 use super::frame::Builder;
 use super::index::{self, PackRow};
 use super::verify::{Share, by_frame, objects};
-use super::{COLD, Store, chunk, lock, reader};
+use super::{COLD, HOT, Store, chunk, lock, reader};
 use crate::entry::ContentId;
 use crate::error::Result;
 
 /// Rewritten when less of its contents than this is live, in percent.
 const LIVELY: u64 = 60;
 
-/// Frames smaller than this on average are worth joining.
-const LOOSE: u64 = COLD.target as u64 / 8;
+/// Frames smaller than this on average are worth joining: those of many small checkpoints are, those
+/// that were filled when they were written are not.
+const LOOSE: u64 = HOT.target as u64 / 2;
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Freed {

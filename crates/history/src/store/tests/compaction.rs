@@ -89,6 +89,19 @@ fn small_frames_are_joined() {
     check(&mut place, &kept, &kept.keys().copied().collect());
 }
 
+/// Small files in one go, as a first checkpoint keeps them: there is nothing to gain, and to rewrite
+/// all of it would keep whoever comes next waiting.
+#[test]
+fn frames_that_were_filled_are_left_alone() {
+    let mut place = Place::new();
+    let contents: Vec<_> = (0..6000).map(|seed| noise(seed, 2000)).collect();
+    place.keep(&contents);
+    let before = place.pack_files();
+    assert!(before.len() >= 2);
+    let freed = place.store.compact(&mut place.db, &|_| true).unwrap();
+    assert_eq!((freed, place.pack_files()), (Freed::default(), before));
+}
+
 #[test]
 fn damage_keeps_its_pack_and_stops_no_other() {
     let (mut place, kept) = filled();
