@@ -11,7 +11,7 @@ use crate::delta::Delta;
 use crate::entry::ContentId;
 use crate::error::Result;
 use crate::history::History;
-use crate::log::{Checkpoints, Filter, More, State};
+use crate::log::{self, Checkpoints, Filter, More, State};
 use crate::path::TreePath;
 
 const HOUR: i64 = 3_600_000;
@@ -126,6 +126,15 @@ impl History {
         }
         tx.commit()?;
         Ok(drop)
+    }
+
+    /// Makes a bounded part of what checkpoints wrote smaller; for when nobody waits. `go_on` is asked
+    /// often, and when it says no, the part is begun again the next time. Says
+    /// whether there may be more to do.
+    pub fn tidy(&mut self, go_on: &mut dyn FnMut() -> bool) -> Result<bool> {
+        let more = self.store.tidy(&mut self.db, go_on)?;
+        log::shorten(&self.db, &self.log);
+        Ok(more)
     }
 
     /// Gives back the space of contents that nothing refers to any more.

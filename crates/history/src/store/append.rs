@@ -1,4 +1,5 @@
-//! Where the next frame goes. Frames are only ever added at the end of the newest pack.
+//! Where the next frame goes. Frames are only ever added at the end of the newest pack of their kind:
+//! those of checkpoints in one, those that were pressed in another.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;
@@ -23,8 +24,16 @@ fn limit(total: u64) -> u64 {
     (total / 32).clamp(SMALLEST, LARGEST)
 }
 
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// As checkpoints write them.
+    Fresh,
+    Pressed,
+}
+
 pub(super) struct Appender<'a> {
     packs: &'a Packs,
+    kind: Kind,
     tail: Mutex<Tail>,
 }
 
@@ -53,12 +62,13 @@ pub(super) struct Growth {
     end: u64,
     raw: u64,
     frames: u64,
+    kind: Kind,
 }
 
 impl Growth {
     pub(super) fn record(&self, tx: &Transaction<'_>) -> Result<()> {
-        let Self { number, from, end, raw, frames } = *self;
-        let row = PackRow { number, length: end, raw, frames };
+        let Self { number, from, end, raw, frames, kind } = *self;
+        let row = PackRow { number, length: end, raw, frames, pressed: kind == Kind::Pressed };
         match from {
             Some(from) => index::extend_pack(tx, from, row),
             None => index::insert_pack(tx, row),
@@ -74,27 +84,33 @@ impl Growth {
 impl<'a> Appender<'a> {
     /// Starts where the database says that the store ends, whatever may lie in the files after
     /// that, and never in the pack `avoid`.
-    pub(super) fn new(packs: &'a Packs, db: &Connection, avoid: Option<u32>) -> Result<Self> {
+    pub(super) fn new(
+        packs: &'a Packs,
+        db: &Connection,
+        kind: Kind,
+        avoid: Option<u32>,
+    ) -> Result<Self> {
         let rows = index::packs(db)?;
         let total = rows.iter().fold(0_u64, |total, row| total.saturating_add(row.length));
         let next = rows.last().map_or(1, |row| row.number.saturating_add(1));
         let mut tail = Tail { total, next, appending: false, created: false, touched: Vec::new() };
-        if let Some(row) = rows.last()
+        if let Some(row) = rows.iter().rfind(|row| row.pressed == (kind == Kind::Pressed))
             && row.length < limit(total)
             && Some(row.number) != avoid
             && let Some(file) = whole(packs, row)
         {
             let (number, end) = (row.number, row.length);
-            let growth = Growth { number, from: Some(end), end, raw: 0, frames: 0 };
+            let growth = Growth { number, from: Some(end), end, raw: 0, frames: 0, kind };
             tail.touched.push(Touched { growth, file: Some(Arc::new(file)) });
             tail.appending = true;
         }
-        Ok(Self { packs, tail: Mutex::new(tail) })
+        Ok(Self { packs, kind, tail: Mutex::new(tail) })
     }
 
     /// Gives the pack and the offset of the frame. It is durable after [`Appender::finish`].
     pub(super) fn append(&self, frame: &[u8], raw: u64) -> Result<(u32, u64)> {
-        let (file, number, offset) = lock(&self.tail).reserve(self.packs, frame.len(), raw)?;
+        let (file, number, offset) =
+            lock(&self.tail).reserve(self.packs, self.kind, frame.len(), raw)?;
         file.write_all_at(frame, offset).context(|| format!("write pack {number}"))?;
         Ok((number, offset))
     }
@@ -132,10 +148,16 @@ fn whole(packs: &Packs, row: &PackRow) -> Option<File> {
 }
 
 impl Tail {
-    fn reserve(&mut self, packs: &Packs, length: usize, raw: u64) -> Result<(Arc<File>, u32, u64)> {
+    fn reserve(
+        &mut self,
+        packs: &Packs,
+        kind: Kind,
+        length: usize,
+        raw: u64,
+    ) -> Result<(Arc<File>, u32, u64)> {
         let full = self.touched.last().is_none_or(|last| last.growth.end >= limit(self.total));
         if !self.appending || full {
-            self.roll(packs)?;
+            self.roll(packs, kind)?;
         }
         let last = self.touched.last_mut().filter(|last| last.file.is_some());
         let Some(Touched { growth, file: Some(file) }) = last else {
@@ -149,13 +171,13 @@ impl Tail {
         Ok((Arc::clone(file), growth.number, offset))
     }
 
-    fn roll(&mut self, packs: &Packs) -> Result<()> {
+    fn roll(&mut self, packs: &Packs, kind: Kind) -> Result<()> {
         self.sync_some()?;
         let number = self.next;
         let file = Arc::new(packs.create(number)?);
         self.next = number.saturating_add(1);
         (self.created, self.appending) = (true, true);
-        let growth = Growth { number, from: None, end: 0, raw: 0, frames: 0 };
+        let growth = Growth { number, from: None, end: 0, raw: 0, frames: 0, kind };
         self.touched.push(Touched { growth, file: Some(file) });
         Ok(())
     }

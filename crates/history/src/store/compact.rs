@@ -1,7 +1,8 @@
-//! Giving back the space of contents that nothing names any more.
+//! Giving back space: that of contents that nothing names any more, and that of haste.
 //!
-//! A sweep drops the rows of what is dead and the packs that hold nothing else. What then lies in
-//! packs with little life in them is copied to the end of the store, one pack at a time:
+//! A sweep drops the rows of what is dead and the packs that hold nothing else. Two kinds of packs are
+//! then worth rewriting, one at a time: those with little life in them, and those that checkpoints
+//! wrote in a hurry, once nobody waits ([`Store::tidy`]).
 //!
 //! ```text
 //! copy ─> fdatasync ─> one transaction: rows moved, old pack's row gone ─> unlink
@@ -14,20 +15,20 @@ use std::collections::{BTreeMap, HashSet};
 
 use rusqlite::Connection;
 
-use super::append::Appender;
-use super::frame::Builder;
+use super::append::{Appender, Kind};
+use super::frame::{Builder, Effort};
 use super::index::{self, PackRow};
 use super::verify::{Share, by_frame, objects};
-use super::{COLD, HOT, Store, chunk, lock, reader};
+use super::{FRAME, JOINED, PRESSED, Store, chunk, lock, reader};
 use crate::entry::ContentId;
 use crate::error::Result;
 
 /// Rewritten when less of its contents than this is live, in percent.
 const LIVELY: u64 = 60;
 
-/// Frames smaller than this on average are worth joining: those of many small checkpoints are, those
-/// that were filled when they were written are not.
-const LOOSE: u64 = HOT.target as u64 / 2;
+/// Frames that were filled and yet take more than this of what they hold, in percent, are not worth
+/// pressing.
+const DENSE: u64 = 90;
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Freed {
@@ -56,7 +57,7 @@ impl Store {
     ) -> Result<Freed> {
         let Swept { mut freed, worth } = self.sweep(db, live)?;
         for pack in worth {
-            let more = self.rewrite(db, pack)?;
+            let more = self.rewrite(db, pack, &mut || true)?.unwrap_or_default();
             freed.packs += more.packs;
             freed.bytes += more.bytes;
             freed.damaged += more.damaged;
@@ -102,15 +103,43 @@ impl Store {
         Ok(Swept { freed, worth: worth(&kept, &left) })
     }
 
+    /// Presses one pack that checkpoints have filled; nothing is lost when `go_on`, asked again and
+    /// again, gives it up. Says whether there may be more to do.
+    pub(crate) fn tidy(
+        &self,
+        db: &mut Connection,
+        go_on: &mut dyn FnMut() -> bool,
+    ) -> Result<bool> {
+        let packs = index::packs(db)?;
+        // To the last of them checkpoints still add.
+        let mut fresh = packs.iter().filter(|pack| !pack.pressed);
+        let (Some(pack), Some(_)) = (fresh.next(), fresh.next()) else { return Ok(false) };
+        if is_dense(pack) {
+            index::set_pressed(db, pack.number)?;
+            return Ok(true);
+        }
+        match self.rewrite(db, pack.number, go_on)? {
+            // Damage is not to be come back to again and again.
+            Some(done) if done.damaged > 0 => index::set_pressed(db, pack.number)?,
+            Some(_) | None => {}
+        }
+        Ok(true)
+    }
+
     /// Copies what is live in a pack to the end of the store and removes the pack. With damage in
-    /// it, it stays: a later reader can still say where the damage is.
-    pub(crate) fn rewrite(&self, db: &mut Connection, pack: u32) -> Result<Freed> {
+    /// it, it stays: a later reader can still say where the damage is. `None` when `go_on` said no.
+    pub(crate) fn rewrite(
+        &self,
+        db: &mut Connection,
+        pack: u32,
+        go_on: &mut dyn FnMut() -> bool,
+    ) -> Result<Option<Freed>> {
         let Some(old) = index::packs(db)?.into_iter().find(|row| row.number == pack) else {
-            return Ok(Freed::default());
+            return Ok(Some(Freed::default()));
         };
         let objects = objects(db, pack, pack)?;
-        let appender = Appender::new(&self.packs, db, Some(pack))?;
-        let mut builder = Builder::new(COLD)?;
+        let appender = Appender::new(&self.packs, db, Kind::Pressed, Some(pack))?;
+        let mut builder = Builder::new(effort(&old))?;
         let mut moved = Vec::with_capacity(objects.len());
         let mut flush = |builder: &mut Builder| -> Result<()> {
             if !builder.is_empty() {
@@ -121,10 +150,13 @@ impl Store {
             Ok(())
         };
         for group in by_frame(&objects) {
+            if !go_on() {
+                return Ok(None);
+            }
             let Some((_, place)) = group.first() else { continue };
-            let Ok(frame) = self.packs.read(pack, place.frame) else { return Ok(LEFT) };
+            let Ok(frame) = self.packs.read(pack, place.frame) else { return Ok(Some(LEFT)) };
             for (id, place) in group {
-                let Ok(bytes) = reader::checked(&frame, *id, *place) else { return Ok(LEFT) };
+                let Ok(bytes) = reader::checked(&frame, *id, *place) else { return Ok(Some(LEFT)) };
                 if !builder.has_room_for(bytes.len()) {
                     flush(&mut builder)?;
                 }
@@ -143,7 +175,8 @@ impl Store {
         tx.commit()?;
         self.forget(pack)?;
         let grown: u64 = growth.iter().map(|growth| growth.bytes()).sum();
-        Ok(Freed { packs: 1, bytes: old.length.saturating_sub(grown), ..Freed::default() })
+        let bytes = old.length.saturating_sub(grown);
+        Ok(Some(Freed { packs: 1, bytes, ..Freed::default() }))
     }
 
     /// Removes a pack that no row names.
@@ -173,14 +206,23 @@ fn sort_recipes(
     Ok((dead, parts))
 }
 
-/// The newest pack is still growing: that its frames are small says nothing yet.
+/// Those with little life in them.
 fn worth(packs: &[PackRow], left: &BTreeMap<u32, Share>) -> Vec<u32> {
-    let newest = packs.last().map(|pack| pack.number);
-    let is_worth = |pack: &&PackRow| {
+    let is_sparse = |pack: &&PackRow| {
         let live = left.get(&pack.number).map_or(0, |share| share.raw);
-        let sparse = u128::from(live) * 100 < u128::from(pack.raw) * u128::from(LIVELY);
-        let loose = pack.frames > 1 && pack.raw / pack.frames < LOOSE;
-        sparse || (loose && Some(pack.number) != newest)
+        u128::from(live) * 100 < u128::from(pack.raw) * u128::from(LIVELY)
     };
-    packs.iter().filter(is_worth).map(|pack| pack.number).collect()
+    packs.iter().filter(is_sparse).map(|pack| pack.number).collect()
+}
+
+fn is_filled(pack: &PackRow) -> bool {
+    pack.raw / pack.frames.max(1) >= FRAME as u64 / 2
+}
+
+fn is_dense(pack: &PackRow) -> bool {
+    is_filled(pack) && u128::from(pack.length) * 100 > u128::from(pack.raw) * u128::from(DENSE)
+}
+
+fn effort(pack: &PackRow) -> Effort {
+    if is_filled(pack) { PRESSED } else { JOINED }
 }

@@ -12,7 +12,9 @@ create table if not exists pack (
     length integer not null,
     -- Bytes of all contents ever put in it, before compression.
     raw integer not null,
-    frames integer not null
+    frames integer not null,
+    -- Written in idle time to stay as it is, or found to be as small as it gets.
+    pressed integer not null default 0
 );
 create table if not exists object (
     id blob primary key,
@@ -44,12 +46,22 @@ pub(super) struct PackRow {
     pub(super) length: u64,
     pub(super) raw: u64,
     pub(super) frames: u64,
+    pub(super) pressed: bool,
 }
 
 #[derive(Debug)]
 pub(super) enum Found {
     Whole(Place),
     Recipe(Vec<u8>),
+}
+
+/// Stores of before there was anything to press have no column for it.
+pub(super) fn prepare(db: &Connection) -> Result<()> {
+    let sql = "select exists (select 1 from pragma_table_info('pack') where name = 'pressed')";
+    if !db.query_row(sql, [], |row| row.get::<_, bool>(0))? {
+        db.execute_batch("alter table pack add column pressed integer not null default 0")?;
+    }
+    Ok(())
 }
 
 fn unsigned(row: &Row<'_>, column: usize) -> rusqlite::Result<u64> {
@@ -90,7 +102,7 @@ pub(super) fn find(db: &Connection, id: &ContentId) -> Result<Found> {
 
 /// In the order of their numbers.
 pub(super) fn packs(db: &Connection) -> Result<Vec<PackRow>> {
-    let sql = "select number, length, raw, frames from pack order by number";
+    let sql = "select number, length, raw, frames, pressed from pack order by number";
     let mut statement = db.prepare_cached(sql)?;
     let rows = statement.query_map([], |row| {
         Ok(PackRow {
@@ -98,6 +110,7 @@ pub(super) fn packs(db: &Connection) -> Result<Vec<PackRow>> {
             length: unsigned(row, 1)?,
             raw: unsigned(row, 2)?,
             frames: unsigned(row, 3)?,
+            pressed: row.get(4)?,
         })
     })?;
     Ok(rows.collect::<rusqlite::Result<_>>()?)
@@ -169,9 +182,9 @@ pub(super) fn insert_recipe(
 }
 
 pub(super) fn insert_pack(tx: &Transaction<'_>, pack: PackRow) -> Result<()> {
-    let sql = "insert into pack (number, length, raw, frames) values (?1, ?2, ?3, ?4)";
+    let sql = "insert into pack (number, length, raw, frames, pressed) values (?1, ?2, ?3, ?4, ?5)";
     let [length, raw, frames] = [pack.length, pack.raw, pack.frames].map(u64::cast_signed);
-    tx.prepare_cached(sql)?.execute(params![pack.number, length, raw, frames])?;
+    tx.prepare_cached(sql)?.execute(params![pack.number, length, raw, frames, pack.pressed])?;
     Ok(())
 }
 
@@ -186,6 +199,11 @@ pub(super) fn extend_pack(tx: &Transaction<'_>, from: u64, to: PackRow) -> Resul
         return Ok(());
     }
     Err(Error::Invalid(format!("pack {number} has grown since this batch was written")))
+}
+
+pub(super) fn set_pressed(db: &Connection, number: u32) -> Result<()> {
+    db.prepare_cached("update pack set pressed = 1 where number = ?1")?.execute([number])?;
+    Ok(())
 }
 
 pub(super) fn delete_pack(tx: &Transaction<'_>, number: u32) -> Result<()> {

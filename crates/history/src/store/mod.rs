@@ -35,12 +35,18 @@ use reader::Cache;
 pub(crate) use reader::Fetcher;
 pub(crate) use writer::{Batch, Writer};
 
-/// While the owner waits. Level 1 takes a little less time, and misses repeats between files. Larger
-/// frames take less room, and all of a frame has to be read for one file in it.
-const HOT: Effort = Effort { level: 3, target: 32 << 10 };
+/// All of a frame has to be read for one file in it. Larger ones take less room.
+const FRAME: usize = 32 << 10;
 
-/// For what is seldom read. A checkpoint may have to wait for a pack to be rewritten, so no higher.
-const COLD: Effort = Effort { level: 6, target: 1 << 20 };
+/// While the owner waits.
+const FRESH: Effort = Effort { level: 1, target: FRAME };
+
+/// For what is rewritten, mostly while nobody waits.
+const PRESSED: Effort = Effort { level: 9, target: FRAME };
+
+/// And for what many small checkpoints wrote: often the same few files again and again, which take
+/// little room side by side.
+const JOINED: Effort = Effort { level: 9, target: 8 * FRAME };
 
 /// The packs. What is in them is known to the caller's database, which one process opens at a time;
 /// whoever holds it mutably is the only writer.
@@ -55,6 +61,7 @@ impl Store {
 
     /// Clears away what was written and never recorded.
     pub(crate) fn open(directory: &Path, db: &Connection) -> Result<Self> {
+        index::prepare(db)?;
         let packs = Packs::open(directory)?;
         let rows = index::packs(db)?;
         for Listed { name, number } in packs.list()? {
@@ -70,7 +77,7 @@ impl Store {
     /// Keeps the contents of one checkpoint. Dropped before [`Writer::finish`] and
     /// [`Batch::record`], it leaves nothing that anybody sees.
     pub(crate) fn writer<'a>(&'a self, db: &'a mut Connection) -> Result<Writer<'a>> {
-        Writer::new(self, db, HOT)
+        Writer::new(self, db, FRESH)
     }
 
     pub(crate) fn has(&self, db: &Connection, id: &ContentId) -> Result<bool> {

@@ -7,7 +7,7 @@ use std::sync::{Mutex, PoisonError};
 
 use rusqlite::{Connection, Transaction};
 
-use super::append::{Appender, Growth};
+use super::append::{Appender, Growth, Kind};
 use super::chunk::{self, Part};
 use super::frame::{Builder, Effort};
 use super::index::{self, Place};
@@ -49,7 +49,7 @@ pub(crate) struct Batch {
 impl<'a> Writer<'a> {
     pub(super) fn new(store: &'a Store, db: &'a mut Connection, effort: Effort) -> Result<Self> {
         let fresh = index::is_empty(db)?;
-        let appender = Appender::new(&store.packs, db, None)?;
+        let appender = Appender::new(&store.packs, db, Kind::Fresh, None)?;
         Ok(Self {
             db: Mutex::new(db),
             fresh,

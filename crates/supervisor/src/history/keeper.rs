@@ -36,6 +36,10 @@ use crate::watch::{Event, Subscription, Target, Watchers};
 const FULL_LOOK: Duration = Duration::from_secs(3600);
 /// After a refusal, before the next try that nobody asked for.
 const PAUSE: Duration = Duration::from_secs(5);
+/// Without a word from anybody, before the store is made smaller.
+const IDLE: Duration = Duration::from_secs(3);
+/// After each few milliseconds of that, so that it never takes all of a processor.
+const BREATH: Duration = Duration::from_millis(1);
 /// For the watcher to tell what it knows.
 const HEARING: Duration = Duration::from_secs(10);
 
@@ -85,6 +89,8 @@ pub(crate) struct Keeper {
     /// Nothing was ever in the workspace, as far as we know.
     untouched: bool,
     last_full_look: Instant,
+    /// When the store is to be made smaller; `None` while there is nothing to gain.
+    tidy_at: Option<Instant>,
 }
 
 enum Next {
@@ -126,6 +132,7 @@ impl Keeper {
             settings,
             untouched: false,
             last_full_look: Instant::now(),
+            tidy_at: None,
         }
     }
 
@@ -142,7 +149,8 @@ impl Keeper {
             let due = self.due();
             let next = runtime.block_on(next(&mut self.subscription, &mut inbox, due));
             // A fault in here must not end what keeps the owner's files.
-            let step = AssertUnwindSafe(|| self.step(&mut history, next));
+            let waited_for = || !inbox.is_empty();
+            let step = AssertUnwindSafe(|| self.step(&mut history, next, &waited_for));
             match std::panic::catch_unwind(step) {
                 Ok(Go::On) => {}
                 Ok(Go::Home(reply)) => {
@@ -158,9 +166,18 @@ impl Keeper {
         }
     }
 
-    fn step(&mut self, history: &mut Option<History>, next: Next) -> Go {
+    fn step(
+        &mut self,
+        history: &mut Option<History>,
+        next: Next,
+        waited_for: &dyn Fn() -> bool,
+    ) -> Go {
+        if let (Some(at), Next::Event(_) | Next::Message(_)) = (&mut self.tidy_at, &next) {
+            *at = Instant::now() + IDLE;
+        }
         match next {
             Next::Event(event) => self.hear_event(event),
+            Next::Due if self.is_idle() => self.tidy(history, waited_for),
             Next::Due => {
                 if self.last_full_look.elapsed() >= FULL_LOOK {
                     self.last_full_look = Instant::now();
@@ -211,7 +228,37 @@ impl Keeper {
 
     fn due(&self) -> Option<Instant> {
         let full = self.subscription.as_ref().map(|_| self.last_full_look + FULL_LOOK);
-        self.dirty.due().into_iter().chain(full).min()
+        self.dirty.due().into_iter().chain(full).chain(self.tidy_at).min()
+    }
+
+    /// Nothing is due but what can wait.
+    fn is_idle(&self) -> bool {
+        let now = Instant::now();
+        self.tidy_at.is_some_and(|at| at <= now)
+            && self.dirty.is_clean()
+            && self.last_full_look + FULL_LOOK > now
+    }
+
+    /// Makes a part of the store smaller, or gives it up when anybody wants anything.
+    fn tidy(&mut self, history: &mut Option<History>, waited_for: &dyn Fn() -> bool) {
+        self.tidy_at = None;
+        let Some(open) = history.as_mut() else { return };
+        let calm = self.subscription.as_ref().map(Subscription::calm);
+        let mut given_up = false;
+        let mut go_on = || {
+            std::thread::sleep(BREATH);
+            given_up = waited_for() || calm.as_ref().is_some_and(|calm| !calm.is_calm());
+            !given_up
+        };
+        let tidied = open.tidy(&mut go_on);
+        memory::give_back();
+        match tidied {
+            Ok(true) if given_up => self.tidy_at = Some(Instant::now() + IDLE),
+            Ok(true) => self.tidy_at = Some(Instant::now()),
+            Ok(false) => {}
+            // It is tried again after the next checkpoint.
+            Err(error) => tracing::warn!(%error, "cannot make history smaller"),
+        }
     }
 
     /// Nothing in the workspace and nothing in the store.
@@ -256,6 +303,7 @@ impl Keeper {
             memory::give_back();
         }
         self.dirty.clear();
+        self.tidy_at = Some(Instant::now() + IDLE);
         self.set_state(HistoryState::Recording);
         if let Some(checkpoint) = checkpoint {
             let checkpoint = convert::checkpoint(checkpoint);

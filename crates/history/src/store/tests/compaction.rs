@@ -72,6 +72,14 @@ fn exactly_the_live_stays() {
     check(&mut place, &kept, &ids.into_iter().collect());
 }
 
+fn tidy(place: &mut Place) -> usize {
+    let mut steps = 0;
+    while place.store.tidy(&mut place.db, &mut || true).unwrap() {
+        steps += 1;
+    }
+    steps
+}
+
 #[test]
 fn small_frames_are_joined() {
     let mut place = Place::new();
@@ -83,23 +91,92 @@ fn small_frames_are_joined() {
     }
     assert_eq!(place.pack_files().len(), 2);
     let before = place.stored();
-    let freed = place.store.compact(&mut place.db, &|_| true).unwrap();
-    assert_eq!((freed.packs, freed.contents), (1, 0));
-    assert!(place.stored() < before / 5);
+    // Compaction, which somebody may wait for, leaves that to idle time.
+    assert_eq!(place.store.compact(&mut place.db, &|_| true).unwrap(), Freed::default());
+    assert!(tidy(&mut place) > 0);
+    assert!(place.stored() < before / 5, "{} of {before}", place.stored());
     check(&mut place, &kept, &kept.keys().copied().collect());
 }
 
-/// Small files in one go, as a first checkpoint keeps them: there is nothing to gain, and to rewrite
-/// all of it would keep whoever comes next waiting.
+/// Half of it is digits, the rest is what other texts have too: it can be compressed.
+fn text(seed: u64, length: usize) -> Vec<u8> {
+    let mut bytes = noise(seed, length);
+    let (digits, shared) = bytes.split_at_mut(length / 2);
+    digits.iter_mut().for_each(|byte| *byte = b'0' + *byte % 10);
+    shared.copy_from_slice(&noise(seed % 50, shared.len()));
+    bytes
+}
+
 #[test]
-fn frames_that_were_filled_are_left_alone() {
+fn what_was_written_in_haste_is_pressed_once() {
     let mut place = Place::new();
-    let contents: Vec<_> = (0..6000).map(|seed| noise(seed, 2000)).collect();
+    let contents: Vec<_> = (0..8000).map(|seed| text(seed, 3000)).collect();
+    let ids = place.keep(&contents);
+    let kept: Kept = ids.into_iter().zip(contents).collect();
+    let all = kept.keys().copied().collect();
+    let (before, packs) = (place.stored(), place.pack_files().len());
+    assert!(packs >= 3);
+
+    // Given up at any time, it changes nothing that counts.
+    for patience in [0, 1, 20] {
+        let mut asked = 0;
+        let mut go_on = || {
+            asked += 1;
+            asked <= patience
+        };
+        assert!(place.store.tidy(&mut place.db, &mut go_on).unwrap());
+        assert_eq!(place.stored(), before);
+    }
+    // All but the pack that is still being filled, each once.
+    assert_eq!(tidy(&mut place), packs - 1);
+    assert!(place.stored() < before, "{} of {before}", place.stored());
+    check(&mut place, &kept, &all);
+    place.reopen();
+    let pressed = place.pack_files();
+    assert_eq!((tidy(&mut place), place.pack_files()), (0, pressed));
+
+    // What is written next does not go where the pressed is, and is pressed in its turn.
+    let more: Vec<_> = (20_000..28_000).map(|seed| text(seed, 3000)).collect();
+    place.keep(&more);
+    assert!(tidy(&mut place) >= packs - 1);
+    check(&mut place, &kept, &all);
+}
+
+#[test]
+fn what_cannot_be_pressed_is_left_where_it_is() {
+    let mut place = Place::new();
+    place.keep(&(0..150).map(|seed| noise(seed, 60_000)).collect::<Vec<_>>());
+    let packs = place.pack_files();
+    assert!(packs.len() >= 2);
+    assert_eq!(tidy(&mut place), packs.len() - 1);
+    assert_eq!(place.pack_files(), packs);
+}
+
+#[test]
+fn damage_is_not_pressed_and_not_come_back_to() {
+    let mut place = Place::new();
+    let contents: Vec<_> = (0..6000).map(|seed| text(seed, 3000)).collect();
     place.keep(&contents);
-    let before = place.pack_files();
-    assert!(before.len() >= 2);
-    let freed = place.store.compact(&mut place.db, &|_| true).unwrap();
-    assert_eq!((freed, place.pack_files()), (Freed::default(), before));
+    let damaged = place.pack_files()[0].clone();
+    let mut bytes = fs::read(&damaged).unwrap();
+    let middle = bytes.len() / 2;
+    bytes[middle] ^= 1;
+    fs::write(&damaged, &bytes).unwrap();
+    let steps = tidy(&mut place);
+    assert_eq!(steps, place.pack_files().len() - 1);
+    assert!(fs::read(&damaged).unwrap() == bytes);
+    let found = place.store.verify(&mut place.db, &mut |_, _| {}).unwrap();
+    assert!((1..20).contains(&found.len()), "{} damaged", found.len());
+}
+
+#[test]
+fn a_store_from_before_pressing_is_taken_over() {
+    let mut place = Place::new();
+    let ids = place.keep(&[b"old"]);
+    place.db.execute_batch("alter table pack drop column pressed").unwrap();
+    place.reopen();
+    place.keep(&[b"new"]);
+    assert_eq!(place.fetch(ids[0]).unwrap(), b"old");
 }
 
 #[test]
@@ -161,7 +238,7 @@ fn a_crash_at_any_step_loses_nothing() {
     states.push(copied(&place));
     assert!(swept.worth.len() > 1);
     for pack in swept.worth {
-        place.store.rewrite(&mut place.db, pack).unwrap();
+        place.store.rewrite(&mut place.db, pack, &mut || true).unwrap();
         states.push(copied(&place));
     }
     for (step, pair) in states.windows(2).enumerate() {
@@ -202,6 +279,7 @@ proptest! {
             }
             live.retain(|id| id.0[0] <= keep);
             place.store.compact(&mut place.db, &|id| live.contains(id)).unwrap();
+            tidy(&mut place);
             check(&mut place, &kept, &live);
         }
     }

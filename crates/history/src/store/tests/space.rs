@@ -46,7 +46,7 @@ fn a_full_disk_harms_nothing_and_is_said() {
     // No room to copy: all stays as it is, and what is dead can still be dropped.
     let swept = place.store.sweep(&mut place.db, &|id| *id == new).unwrap();
     for pack in swept.worth {
-        let error = place.store.rewrite(&mut place.db, pack).unwrap_err();
+        let error = place.store.rewrite(&mut place.db, pack, &mut || true).unwrap_err();
         assert!(matches!(error, Error::NoSpace { .. }), "{error}");
     }
     assert!(place.fetch(new).unwrap() == noise(2, 2 << 20));
