@@ -5,6 +5,7 @@ use anyhow::{Context, Result};
 
 use super::ground::Ground;
 use super::ours::Ours;
+use super::tree::Tree;
 use super::{FEW, Plan};
 use crate::report::Row;
 use crate::samples::Samples;
@@ -26,7 +27,8 @@ pub(super) fn measure(plan: Plan, notes: &mut Vec<String>) -> Result<Vec<Row>> {
 fn at(files: usize, plan: Plan, notes: &mut Vec<String>) -> Result<(Samples, Samples)> {
     eprintln!("{FEW} changes in {files} files: {} rounds", plan.few_rounds);
     let ground = Ground::new(plan.ground, notes)?;
-    let mut ours = Ours::set_up(&ground.join("ours"), files)?;
+    let home = ground.join("ours");
+    let mut ours = Ours::new(&home, Tree::plant(&home.join("tree"), files)?);
     ours.first(&ground)?;
     let [mut recorded, mut undone] = std::array::from_fn(|_| Samples::default());
     for round in 0..=plan.few_rounds {

@@ -4,6 +4,7 @@
 mod ground;
 mod growth;
 mod ours;
+mod packages;
 mod random;
 mod rows;
 mod sandboxed;
@@ -26,8 +27,9 @@ use crate::samples::Samples;
 use ground::Ground;
 pub(crate) use ground::own_mounts;
 use ours::Ours;
+use packages::Packages;
 use tools::Tool;
-use tree::Edit;
+use tree::{Edit, Tree};
 
 /// How large, and how often each thing is done.
 #[derive(Debug, Clone, Copy)]
@@ -41,6 +43,8 @@ struct Plan {
     scan_rounds: usize,
     /// For tools that take seconds for everything.
     slow_rounds: usize,
+    /// Whether the tree of the comparison is one of real packages.
+    packages: bool,
     growth: &'static [usize],
     copied: usize,
     /// Of the file system; its blocks take memory once they are written.
@@ -59,6 +63,7 @@ const FULL: Plan = Plan {
     many_rounds: 3,
     scan_rounds: 7,
     slow_rounds: 2,
+    packages: true,
     growth: &[10_000, 100_000, 500_000],
     copied: 5000,
     ground: 16 * GIB,
@@ -71,10 +76,33 @@ const QUICK: Plan = Plan {
     many_rounds: 2,
     scan_rounds: 3,
     slow_rounds: 1,
+    packages: false,
     growth: &[1000, 5000],
     copied: 500,
     ground: 3 * GIB,
 };
+
+/// Where the trees of the comparison come from.
+enum Source {
+    Packages(Packages),
+    Planted,
+}
+
+impl Source {
+    fn new(plan: Plan) -> Result<Self> {
+        if !plan.packages {
+            return Ok(Self::Planted);
+        }
+        Ok(Self::Packages(Packages::fetch(Path::new("target/bench/packages"))?))
+    }
+
+    fn plant(&self, root: &Path, files: usize) -> Result<Tree> {
+        match self {
+            Self::Packages(packages) => packages.plant(root, files),
+            Self::Planted => Tree::plant(root, files),
+        }
+    }
+}
 
 /// What was measured of one tool, ours or another.
 #[derive(Debug, Default)]
@@ -88,12 +116,21 @@ struct Measured {
     store: walk::Size,
 }
 
+/// What the idle time after the first snapshot is used for.
+#[derive(Debug, Default)]
+struct Tidied {
+    took: Option<Duration>,
+    /// Of our store before.
+    before: walk::Size,
+}
+
 struct Comparison {
     ours: Measured,
     others: BTreeMap<&'static str, Measured>,
     /// The floor under a scan.
     walk: Samples,
     reopen: Samples,
+    tidied: Tidied,
 }
 
 /// `guest` is for the rows that need a sandbox.
@@ -121,8 +158,10 @@ fn alone(plan: Plan, notes: &mut Vec<String>) -> Result<(Vec<Row>, Machine)> {
 
 fn compare(ground: &Ground, plan: Plan, notes: &mut Vec<String>) -> Result<Comparison> {
     eprintln!("planting a tree of {} files for each tool", plan.files);
-    let ours = Ours::set_up(&ground.join("ours"), plan.files)?;
-    let others = tools::set_up(ground, plan.files, notes)?;
+    let source = Source::new(plan)?;
+    let home = ground.join("ours");
+    let ours = Ours::new(&home, source.plant(&home.join("tree"), plan.files)?);
+    let others = tools::set_up(ground, &source, plan.files, notes)?;
     let tree = &ours.tree;
     notes.push(format!(
         "{} files, {} directories, {} MB",
@@ -146,6 +185,7 @@ impl Comparison {
             others: BTreeMap::new(),
             walk: Samples::default(),
             reopen: Samples::default(),
+            tidied: Tidied::default(),
         }
     }
 }
@@ -169,6 +209,9 @@ impl Run<'_> {
                 measured.first.push_seconds(tool.first(ground)?);
             }
         }
+        ground.settle()?;
+        result.tidied.before = walk::size(ours.store())?;
+        result.tidied.took = Some(ours.tidy()?);
         ground.settle()?;
         result.ours.store = walk::size(ours.store())?;
         for tool in others {

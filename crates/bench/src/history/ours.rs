@@ -18,9 +18,9 @@ pub(super) struct Ours {
 }
 
 impl Ours {
-    pub(super) fn set_up(home: &Path, files: usize) -> Result<Self> {
-        let tree = Tree::plant(&home.join("tree"), files)?;
-        Ok(Self { tree, store: home.join("store"), history: None })
+    /// With the tree at `home/tree`.
+    pub(super) fn new(home: &Path, tree: Tree) -> Self {
+        Self { tree, store: home.join("store"), history: None }
     }
 
     pub(super) fn store(&self) -> &Path {
@@ -41,6 +41,14 @@ impl Ours {
         let (took, found) = self.open()?;
         ensure!(found, "the first snapshot found nothing");
         Ok(took)
+    }
+
+    /// What the supervisor does in idle time, without the pauses that it makes.
+    pub(super) fn tidy(&mut self) -> Result<Duration> {
+        let history = self.history()?;
+        let began = Instant::now();
+        while history.tidy(&mut || true)? {}
+        Ok(began.elapsed())
     }
 
     /// From closed to ready, with nothing changed meanwhile.

@@ -58,11 +58,18 @@ fn scan_rows(found: &Comparison) -> [Row; 2] {
 }
 
 fn store_rows(found: &Comparison) -> Vec<Row> {
-    let what = "store after the first snapshot";
+    let git = found.others.get("git").map(|git| git.store.apparent as f64);
+    let at_once = found.tidied.before.apparent as f64;
+    let what = "store at once after the first snapshot, bytes in files";
+    let at_once =
+        Row::lower(format!("{what}, as a multiple of git's"), "x", ratio(Some(at_once), git));
+    let took = found.tidied.took.map(|took| took.as_secs_f64());
+    let took = Row::lower("idle time used to press it", "s", took);
+    let what = "store after the first snapshot and idle time";
     let bytes = store(found, &format!("{what}, bytes in files"), |of| of.store.apparent);
     let blocks = store(found, &format!("{what}, blocks on disk"), |of| of.store.disk);
     let [(bytes, of_bytes), (blocks, of_blocks)] = [bytes, blocks];
-    vec![bytes, of_bytes.target(0.75), blocks, of_blocks.target(0.4)]
+    vec![at_once, took, bytes, of_bytes.target(0.75), blocks, of_blocks.target(0.4)]
 }
 
 fn store(found: &Comparison, metric: &str, of: fn(&Measured) -> u64) -> (Row, Row) {

@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
 
+use super::Source;
 use super::ground::Ground;
 use super::tree::Tree;
 use crate::peers::find;
@@ -101,7 +102,12 @@ pub(super) struct Tool {
 }
 
 /// Those that are on this machine, each with `files` files on `ground`; a note for each other one.
-pub(super) fn set_up(ground: &Ground, files: usize, notes: &mut Vec<String>) -> Result<Vec<Tool>> {
+pub(super) fn set_up(
+    ground: &Ground,
+    source: &Source,
+    files: usize,
+    notes: &mut Vec<String>,
+) -> Result<Vec<Tool>> {
     let mut tools = Vec::new();
     for plan in PLANS {
         let Ok(program) = find(plan.program) else {
@@ -112,7 +118,7 @@ pub(super) fn set_up(ground: &Ground, files: usize, notes: &mut Vec<String>) -> 
             continue;
         };
         let home = ground.join(plan.name);
-        let tree = Tree::plant(&home.join("tree"), files)?;
+        let tree = source.plant(&home.join("tree"), files)?;
         std::fs::write(home.join("jj.toml"), JJ_CONFIG)?;
         tools.push(Tool { plan, program, tree, home });
     }

@@ -1,4 +1,4 @@
-//! The tree under measurement: a project with its `node_modules`, the same on every run.
+//! A tree of any size: like a project with its `node_modules`, the same on every run.
 //!
 //! Of a hundred files about ten are copies of others, five are incompressible, and the rest is
 //! source. Sizes are log-normal with a median of 2 KB; a hundred thousand files are about 530 MB.
@@ -193,7 +193,7 @@ impl Tree {
     }
 }
 
-fn directories(files: &[PathBuf]) -> usize {
+pub(super) fn directories(files: &[PathBuf]) -> usize {
     let above = files.iter().flat_map(|file| file.ancestors().skip(1));
     let all: std::collections::HashSet<&Path> =
         above.filter(|folder| !folder.as_os_str().as_bytes().is_empty()).collect();
