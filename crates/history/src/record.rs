@@ -98,7 +98,7 @@ impl History {
         Ok(checkpoint)
     }
 
-    /// Reads what differs. Contents are in the packs when this returns, and durable.
+    /// Reads what differs. Contents are in the packs when this returns, and durable once written.
     pub(crate) fn see(&mut self, look: Look<'_>) -> Result<Seen> {
         // Asked before the look: what was written before they closed it is seen then.
         let closed: Vec<TreePath> = self
@@ -390,7 +390,6 @@ impl Seen {
     }
 
     pub(crate) fn write(&self, tx: &Transaction<'_>) -> Result<()> {
-        self.batch.record(tx)?;
         let state = State(tx);
         for row in &self.rows {
             match row.captured.as_ref().map(|captured| (&captured.now, captured)) {
@@ -405,7 +404,8 @@ impl Seen {
                 Some((Now::Gone, _)) | None => {}
             }
         }
-        Ok(())
+        // Last: contents are still on their way to the disk.
+        self.batch.record(tx)
     }
 }
 

@@ -9,7 +9,7 @@
 use std::cell::RefCell;
 use std::collections::{BTreeSet, HashMap};
 use std::os::unix::ffi::OsStrExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use rustix::fs::{FallocateFlags, FileType, Mode, OFlags};
 use rustix::io::Errno;
@@ -25,6 +25,7 @@ use crate::history::{History, Look, now};
 use crate::log::{Checkpoints, Filter, More, New, Pending, Recorded, Restoring, State};
 use crate::path::TreePath;
 use crate::planted::{Fault, is_planted};
+use crate::record::Seen;
 use crate::revert::{self, Choices, Conflict, Decided, Present, Targets};
 use crate::store::Batch;
 use crate::tree::Signature;
@@ -255,9 +256,7 @@ impl History {
             .into_iter()
             .map(|(path, why)| Remark { path, what: What::LeftAlone { why: why.to_string() } });
         restoring.notes.remarks.extend(left);
-        let paths: BTreeSet<TreePath> = journal.paths().cloned().collect();
-        // Read back rather than believed: what is recorded is what is there.
-        let mut seen = self.see(Look::At(&paths))?;
+        let mut seen = self.read_back(&staging, journal)?;
         let taken = apply::displaced(&staging, journal)?;
         let (batch, remarks) = self.keep_displaced(&taken.changed)?;
         restoring.notes.remarks.extend(remarks);
@@ -278,6 +277,21 @@ impl History {
         self.settle(seen);
         self.sweep(staging, &taken);
         Ok(checkpoint)
+    }
+
+    /// Read back rather than believed: what is recorded is what is there. It is on disk then.
+    fn read_back(&mut self, staging: &Path, journal: &Journal) -> Result<Seen> {
+        let paths: BTreeSet<TreePath> = journal.paths().cloned().collect();
+        if self.policy.threads == 1 {
+            apply::sync(staging)?;
+            return self.see(Look::At(&paths));
+        }
+        std::thread::scope(|scope| {
+            let synced = scope.spawn(|| apply::sync(staging));
+            let seen = self.see(Look::At(&paths));
+            synced.join().map_err(|_| Error::Invalid("the sync panicked".to_owned()))??;
+            seen
+        })
     }
 
     /// Should this fail, the next open clears it.

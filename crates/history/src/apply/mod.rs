@@ -39,7 +39,7 @@ use crate::tree::Signature;
 
 pub(crate) use displaced::{Displaced, Taken, clear, displaced};
 pub(crate) use journal::Journal;
-pub(crate) use publish::publish;
+pub(crate) use publish::{publish, sync};
 pub(crate) use stage::stage;
 pub(crate) use sweep::Sweeper;
 

@@ -24,8 +24,8 @@ use crate::tree::{Root, Stat};
 /// How often a name is tried that someone else changes at the same time.
 const TRIES: u32 = 50;
 
-/// Brings the tree to what the journal says and syncs it. When it fails or the process ends, it is
-/// to be called again with the same journal, and reaches the same end.
+/// Brings the tree to what the journal says; [`sync`] is to follow. When it fails or the process ends,
+/// it is to be called again with the same journal, and reaches the same end.
 pub(crate) fn publish(root: &Root, staging: &Path, journal: &Journal) -> Result<Outcome> {
     let staging = Staging::open(staging)?;
     let mut publisher = Publisher {
@@ -38,9 +38,12 @@ pub(crate) fn publish(root: &Root, staging: &Path, journal: &Journal) -> Result<
         parent: None,
     };
     publisher.run()?;
-    let left = publisher.left.into_iter().collect();
-    staging.sync()?;
-    Ok(Outcome { left })
+    Ok(Outcome { left: publisher.left.into_iter().collect() })
+}
+
+/// What was published is on disk when this returns.
+pub(crate) fn sync(staging: &Path) -> Result<()> {
+    Staging::open(staging)?.sync()
 }
 
 struct Publisher<'a> {

@@ -2,10 +2,13 @@
 //! those of checkpoints in one, those that were pressed in another.
 
 use std::fs::File;
+use std::os::fd::OwnedFd;
 use std::os::unix::fs::FileExt;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
 
 use rusqlite::{Connection, Transaction};
+use rustix::fs::fsync;
 
 use super::index::{self, PackRow};
 use super::lock;
@@ -15,6 +18,9 @@ use crate::planted::{Fault, is_planted};
 
 const SMALLEST: u64 = 4 << 20;
 const LARGEST: u64 = 64 << 20;
+
+/// What takes long to sync is synced while the rows about it are written.
+const LARGE: u64 = 8 << 20;
 
 /// Packs written by one batch that are not yet synced. More are synced on the way.
 const UNSYNCED: usize = 32;
@@ -115,16 +121,50 @@ impl<'a> Appender<'a> {
         Ok((number, offset))
     }
 
-    pub(super) fn finish(mut self) -> Result<Vec<Growth>> {
+    /// The second is to be waited for before the first is committed.
+    pub(super) fn finish(mut self) -> Result<(Vec<Growth>, Syncing)> {
         let packs = self.packs;
         let tail = self.tail.get_mut().unwrap_or_else(PoisonError::into_inner);
-        tail.touched.iter_mut().try_for_each(Touched::sync)?;
-        if tail.created {
-            packs.sync_directory()?;
+        let unsynced = tail.touched.iter().filter(|touched| touched.file.is_some());
+        let large = unsynced.map(|touched| touched.growth.bytes()).sum::<u64>() >= LARGE;
+        let directory = tail.created.then(|| packs.directory()).transpose()?;
+        if !large {
+            sync(&mut tail.touched, directory.as_ref())?;
         }
-        let growth = std::mem::take(&mut tail.touched).into_iter().map(|touched| touched.growth);
-        Ok(growth.filter(|growth| growth.bytes() > 0).collect())
+        let mut touched = std::mem::take(&mut tail.touched);
+        let growth = touched.iter().map(|touched| touched.growth);
+        let growth = growth.filter(|growth| growth.bytes() > 0).collect();
+        let begin = || std::thread::spawn(move || sync(&mut touched, directory.as_ref()));
+        Ok((growth, Syncing(large.then(begin))))
     }
+}
+
+/// Bytes on their way to the disk.
+pub(super) struct Syncing(Option<JoinHandle<Result<()>>>);
+
+impl Syncing {
+    pub(super) fn wait(&mut self) -> Result<()> {
+        match self.0.take().map(JoinHandle::join) {
+            None => Ok(()),
+            Some(Ok(synced)) => synced,
+            Some(Err(panic)) => std::panic::resume_unwind(panic),
+        }
+    }
+}
+
+/// What cannot be synced gives its space back.
+fn sync(touched: &mut [Touched], directory: Option<&OwnedFd>) -> Result<()> {
+    let synced = touched.iter_mut().try_for_each(Touched::sync).and_then(|()| match directory {
+        Some(directory) => fsync(directory).context(|| "sync packs".into()),
+        None => Ok(()),
+    });
+    if synced.is_err() {
+        for Touched { growth, file } in touched {
+            // Whatever stays is cut off when the store is opened.
+            let _ = file.as_ref().map(|file| file.set_len(growth.from.unwrap_or(0)));
+        }
+    }
+    synced
 }
 
 /// What was not finished gives its space back at once: there may be none left.
@@ -198,12 +238,11 @@ impl Touched {
     }
 
     fn sync(&mut self) -> Result<()> {
-        if let Some(file) = self.file.take()
-            && self.growth.bytes() > 0
-            && !is_planted(Fault::PackNotSynced)
-        {
+        let Some(file) = &self.file else { return Ok(()) };
+        if self.growth.bytes() > 0 && !is_planted(Fault::PackNotSynced) {
             file.sync_data().context(|| format!("sync pack {}", self.growth.number))?;
         }
+        self.file = None;
         Ok(())
     }
 }

@@ -164,7 +164,8 @@ impl Store {
             }
         }
         flush(&mut builder)?;
-        let growth = appender.finish()?;
+        let (growth, mut syncing) = appender.finish()?;
+        syncing.wait()?;
         moved.sort_unstable_by_key(|(id, _)| *id);
         let tx = db.transaction()?;
         for growth in &growth {

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! keep ─> hash ─ known? ─ no ─> frame of several contents ─ full ─> compress ─> end of a pack
-//! finish ─> what is left ─> fdatasync ─> Batch ─ record ─> the caller's transaction
+//! finish ─> what is left ─> Batch ─ record ─> the caller's transaction ─ fdatasync ─> its commit
 //! ```
 //!
 //! Invariants: a pack's bytes below the length in table `pack` never change; a row is committed

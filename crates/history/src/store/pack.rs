@@ -114,8 +114,9 @@ impl Packs {
         Ok(())
     }
 
-    pub(super) fn sync_directory(&self) -> Result<()> {
-        rustix::fs::fsync(&self.directory).context(|| "sync packs".into())
+    /// To be synced when a pack was made.
+    pub(super) fn directory(&self) -> Result<OwnedFd> {
+        self.directory.try_clone().context(|| "sync packs".into())
     }
 
     /// The space comes back at once, whoever held it open here.

@@ -7,7 +7,7 @@ use std::sync::{Mutex, PoisonError};
 
 use rusqlite::{Connection, Transaction};
 
-use super::append::{Appender, Growth, Kind};
+use super::append::{Appender, Growth, Kind, Syncing};
 use super::chunk::{self, Part};
 use super::frame::{Builder, Effort};
 use super::index::{self, Place};
@@ -39,8 +39,9 @@ struct Recipe {
     parts: Vec<u8>,
 }
 
-/// What is on disk and waits to be recorded.
+/// What is written and waits to be recorded.
 pub(crate) struct Batch {
+    syncing: Mutex<Syncing>,
     growth: Vec<Growth>,
     objects: Vec<(ContentId, Place)>,
     recipes: Vec<Recipe>,
@@ -63,18 +64,17 @@ impl<'a> Writer<'a> {
         })
     }
 
-    /// Everything kept is on disk when this returns.
     pub(crate) fn finish(self) -> Result<Batch> {
         self.flush_rest()?;
         let mut objects = self.objects.into_inner().unwrap_or_else(PoisonError::into_inner);
         if objects.len() != self.promised.into_inner() {
             return Err(Error::Invalid("a content was not kept".into()));
         }
-        let growth = self.appender.finish()?;
+        let (growth, syncing) = self.appender.finish()?;
         // In the order of the table, which is then filled page by page.
         objects.sort_unstable_by_key(|(id, _)| *id);
         let recipes = self.recipes.into_inner().unwrap_or_else(PoisonError::into_inner);
-        Ok(Batch { growth, objects, recipes })
+        Ok(Batch { syncing: Mutex::new(syncing), growth, objects, recipes })
     }
 
     /// What the threads left in their builders goes into as few frames as it can.
@@ -181,7 +181,8 @@ impl Keep for Writer<'_> {
 }
 
 impl Batch {
-    /// Nothing of it is there before the transaction is committed.
+    /// Nothing of it is there before the transaction is committed; what it names is on disk when this
+    /// returns.
     pub(crate) fn record(&self, tx: &Transaction<'_>) -> Result<()> {
         for growth in &self.growth {
             growth.record(tx)?;
@@ -190,6 +191,6 @@ impl Batch {
         for recipe in &self.recipes {
             index::insert_recipe(tx, &recipe.id, recipe.length, &recipe.parts)?;
         }
-        Ok(())
+        lock(&self.syncing).wait()
     }
 }
