@@ -324,3 +324,24 @@ async fn usage_verify_label_and_export_answer() {
     let bytes = http_body_util::BodyExt::collect(export.into_body()).await.unwrap().to_bytes();
     assert!(bytes.ends_with(b"done\n"));
 }
+
+#[tokio::test]
+async fn what_was_written_in_haste_is_pressed_when_nobody_wants_anything() {
+    let pc = Computer::start().await;
+    let script = "for i in $(seq 60); do head -c 100000 /dev/urandom | od -An -tx1 > f$i; done";
+    pc.sh(script).await;
+    let sum = "cat f* | cksum";
+    let before = pc.sh(sum).await;
+    let packs = pc.home.path().join("history/packs");
+    let first = packs.join("00000001.pack");
+    assert!(first.exists() && packs.join("00000002.pack").exists());
+    let deadline = std::time::Instant::now() + Duration::from_secs(120);
+    while first.exists() {
+        assert!(std::time::Instant::now() < deadline, "it was not pressed");
+        tokio::time::sleep(Duration::from_millis(200)).await;
+    }
+    pc.sh("rm f*").await;
+    pc.client.undo(&last(1)).await.unwrap();
+    assert_eq!(pc.sh(sum).await, before);
+    assert_eq!(pc.client.verify_history().await.unwrap().damaged, []);
+}
