@@ -30,6 +30,9 @@ use crate::revert::{self, Choices, Conflict, Decided, Present, Targets};
 use crate::store::Batch;
 use crate::tree::Signature;
 
+/// From so many names on, reading back takes longer than a thread takes to start.
+const MANY: usize = 200;
+
 /// Bytes kept free for the record of an operation: some for the database, and some for each name.
 const RESERVE: u64 = 256 << 10;
 const RESERVE_PER_STEP: u64 = 1 << 10;
@@ -282,7 +285,7 @@ impl History {
     /// Read back rather than believed: what is recorded is what is there. It is on disk then.
     fn read_back(&mut self, staging: &Path, journal: &Journal) -> Result<Seen> {
         let paths: BTreeSet<TreePath> = journal.paths().cloned().collect();
-        if self.policy.threads == 1 {
+        if self.policy.threads == 1 || paths.len() < MANY {
             apply::sync(staging)?;
             return self.see(Look::At(&paths));
         }
