@@ -45,6 +45,9 @@ enum Benchmark {
         /// Fewer rounds, and nothing is written to bench/results
         #[arg(long)]
         quick: bool,
+        /// These parts alone, and nothing is written to bench/results
+        #[arg(long, value_name = "PART")]
+        only: Vec<sandbox::Part>,
     },
     /// Checkpoints, undo, scans and the store, beside git, restic and jj
     History {
@@ -90,7 +93,7 @@ fn main() -> ExitCode {
 async fn run(args: &Args) -> Result<ExitCode> {
     let home = tempfile::Builder::new().prefix("nacre-bench-").tempdir()?;
     match &args.benchmark {
-        Benchmark::Sandbox { quick } => {
+        Benchmark::Sandbox { quick, only } => {
             let in_memory =
                 tempfile::Builder::new().prefix("nacre-bench-").tempdir_in("/dev/shm")?;
             let computers = sandbox::Computers {
@@ -98,9 +101,9 @@ async fn run(args: &Args) -> Result<ExitCode> {
                 bare: Computer::new(&home.path().join("bare"), &args.guest, 0).await?,
                 memory: Computer::new(in_memory.path(), &args.guest, 1).await?,
             };
-            let report = sandbox::measure(&computers, &args.nacre, *quick).await?;
+            let report = sandbox::measure(&computers, &args.nacre, *quick, only).await?;
             print!("{}", table::terminal(&report));
-            keep(&report, *quick)?;
+            keep(&report, *quick || !only.is_empty())?;
             Ok(ExitCode::SUCCESS)
         }
         Benchmark::History { quick } => {
@@ -122,15 +125,16 @@ async fn run(args: &Args) -> Result<ExitCode> {
     }
 }
 
-/// Writes the results down; those of a quick run go where nobody mistakes them for measurements.
-fn keep(report: &report::Report, quick: bool) -> Result<()> {
-    let folder = Path::new(if quick { "target/bench" } else { "bench/results" });
+/// Writes the results down; those of a run that was not a full one go where nobody mistakes them for
+/// measurements.
+fn keep(report: &report::Report, partial: bool) -> Result<()> {
+    let folder = Path::new(if partial { "target/bench" } else { "bench/results" });
     std::fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
     let place = folder.join(format!("{}.json", report.benchmark));
     let json = serde_json::to_string_pretty(report)? + "\n";
     std::fs::write(&place, json).with_context(|| format!("cannot write {}", place.display()))?;
     println!("\nwrote {}", place.display());
-    if !quick {
+    if !partial {
         table::put_into(Path::new("docs/BENCHMARKS.md"), report)?;
     }
     Ok(())

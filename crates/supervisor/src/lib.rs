@@ -33,8 +33,9 @@ mod stop;
 pub mod users;
 pub mod watch;
 
-/// Two are enough for a door with one peer, and each costs memory in every sandbox.
-const WORKERS: usize = 2;
+/// A second one would be woken for every step of every request, find nothing to do, and cost each
+/// start of a sandbox a thread. What takes long or may block has threads of its own.
+const WORKERS: usize = 1;
 const STACK: usize = 1024 * 1024;
 const MOST_BLOCKING: usize = 64;
 const BLOCKING_KEPT: Duration = Duration::from_secs(2);
@@ -111,9 +112,11 @@ async fn serve(config: Config) -> anyhow::Result<()> {
     tokio::spawn(memory::watch());
     config.door.set_nonblocking(true).context("door")?;
     let door = tokio::net::UnixListener::from_std(config.door).context("door")?;
+    // A task like those it starts, so that these need not be carried to another thread.
+    let mut accepting = tokio::spawn(server::accept(door, app));
     tokio::select! {
-        never = server::accept(door, app) => match never {},
-        _ = term.recv() => {}
+        ended = &mut accepting => match ended.context("the door")? {},
+        _ = term.recv() => accepting.abort(),
     }
     tracing::info!("asked to stop");
     processes.close();

@@ -2,10 +2,15 @@
 //!
 //! The guest binary is static, so the C library's name service is not there to ask.
 
-use std::fs;
-use std::path::PathBuf;
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
 
 use nacre_wire::{ApiError, ErrorKind};
+use rustix::fs::{Mode, OFlags};
+
+/// More accounts than a sandbox has.
+const LARGEST_FILE: u64 = 1024 * 1024;
 
 /// Somebody on whose behalf the supervisor acts.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -21,12 +26,24 @@ pub struct User {
 
 /// A user by name or number. A number without an entry is accepted, with itself as group.
 pub fn lookup(who: &str) -> Result<User, ApiError> {
-    let passwd = fs::read_to_string("/etc/passwd").unwrap_or_default();
-    let group = fs::read_to_string("/etc/group").unwrap_or_default();
+    let passwd = read(Path::new("/etc/passwd")).unwrap_or_default();
+    let group = read(Path::new("/etc/group")).unwrap_or_default();
     find(who, &passwd, &group).ok_or_else(|| {
         ApiError::new(ErrorKind::NotFound, format!("no user \"{who}\" in this sandbox"))
             .hint("use a name from /etc/passwd, or a number")
     })
+}
+
+/// Root of the sandbox may put anything there: neither a pipe nor a file without end may hold us up.
+fn read(path: &Path) -> io::Result<String> {
+    let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
+    let file = File::from(rustix::fs::open(path, flags, Mode::empty())?);
+    if !file.metadata()?.is_file() {
+        return Err(io::ErrorKind::InvalidInput.into());
+    }
+    let mut text = String::new();
+    file.take(LARGEST_FILE).read_to_string(&mut text)?;
+    Ok(text)
 }
 
 fn find(who: &str, passwd: &str, group: &str) -> Option<User> {
@@ -82,6 +99,25 @@ mod tests {
         let user = find("nacre", PASSWD, GROUP).unwrap();
         assert_eq!(find("1000", PASSWD, GROUP).as_ref(), Some(&user));
         assert_eq!((user.uid, user.groups, user.shell), (1000, vec![29], PathBuf::from("/bin/sh")));
+    }
+
+    #[test]
+    fn what_is_no_file_is_not_waited_for() {
+        let folder = tempfile::tempdir().unwrap();
+        let pipe = folder.path().join("passwd");
+        rustix::fs::mknodat(
+            rustix::fs::CWD,
+            &pipe,
+            rustix::fs::FileType::Fifo,
+            Mode::from_raw_mode(0o600),
+            0,
+        )
+        .unwrap();
+        assert!(read(&pipe).is_err());
+        assert!(read(folder.path()).is_err());
+        let file = folder.path().join("group");
+        std::fs::write(&file, GROUP).unwrap();
+        assert_eq!(read(&file).unwrap(), GROUP);
     }
 
     #[test]

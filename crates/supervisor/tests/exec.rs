@@ -71,10 +71,14 @@ async fn a_command_inherits_no_descriptors_and_no_blocked_signals() {
 #[tokio::test]
 async fn a_command_is_limited_as_usual_and_gives_way_to_the_supervisor() {
     let supervisor = Supervisor::start_with(|command| limit_open_files(command, 1000)).await;
-    let heard = supervisor.sh("ulimit -n; cat /proc/self/oom_score_adj").await.finish().await;
     let path = format!("/proc/{}/oom_score_adj", supervisor.pid());
     let own: i32 = std::fs::read_to_string(path).unwrap().trim().parse().unwrap();
-    assert_eq!(heard.text(), format!("1000\n{}\n", (own.max(0) + 200).min(1000)));
+    let score = (own.max(0) + 200).min(1000);
+    // It is given its score a moment after it begins.
+    let script = format!("until grep -qx {score} /proc/self/oom_score_adj; do :; done; ulimit -n");
+    let request = ExecRequest { timeout_ms: Some(20_000), ..sh(&script) };
+    let heard = supervisor.exec(request).await.finish().await;
+    assert_eq!((heard.text().as_str(), heard.code()), ("1000\n", Some(0)));
 }
 
 #[tokio::test]

@@ -5,6 +5,7 @@ use std::time::Instant;
 use anyhow::Result;
 
 use super::Rounds;
+use super::start::{rest, settle};
 use crate::computer::Computer;
 use crate::peers::Peers;
 use crate::report::Row;
@@ -13,7 +14,10 @@ use crate::samples::Samples;
 const WARM_UP: usize = 20;
 
 pub(super) async fn hot(computer: &Computer, peers: &Peers, rounds: Rounds) -> Result<Vec<Row>> {
+    // Else the blanks that follow from the crowd before would be made meanwhile.
     let sandbox = computer.sandbox().await?;
+    computer.stocked().await?;
+    settle().await;
     let [mut ours, mut runc, mut docker] = std::array::from_fn(|_| Samples::default());
     let every = rounds.exec.div_ceil(rounds.slow_peer * 3);
     for round in 0..rounds.exec + WARM_UP {
@@ -31,6 +35,8 @@ pub(super) async fn hot(computer: &Computer, peers: &Peers, rounds: Rounds) -> R
             if let Some(peer) = &peers.docker {
                 docker.push_ms(peer.exec().await?);
             }
+            // A peer's daemon and the kernel tidy up after its command; that is not our next one's.
+            rest().await;
         }
     }
     sandbox.destroy().await?;

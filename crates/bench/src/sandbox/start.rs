@@ -22,7 +22,7 @@ async fn first_result(computer: &Computer) -> Result<(Sandbox, Duration)> {
 }
 
 /// What is left of one turn (clean-up, the next seed) stays out of the following turn's number.
-async fn rest() {
+pub(super) async fn rest() {
     tokio::time::sleep(Duration::from_millis(30)).await;
 }
 
@@ -79,8 +79,9 @@ pub(super) async fn one_by_one(
     ])
 }
 
-/// The kernel takes namespaces apart in the background; a crowd should not pay for the one before.
-async fn settle() {
+/// The kernel takes namespaces apart in the background; a crowd, or what is measured after one,
+/// should not pay for it.
+pub(super) async fn settle() {
     tokio::time::sleep(Duration::from_secs(2)).await;
 }
 

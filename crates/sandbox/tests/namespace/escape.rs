@@ -3,6 +3,8 @@
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::MetadataExt;
 
+use nacre_wire::exec::ExecRequest;
+
 use crate::machine::Sandbox;
 
 /// Both users of a sandbox.
@@ -101,6 +103,40 @@ async fn tracing_the_supervisor() {
 #[tokio::test]
 async fn reading_the_supervisors_memory() {
     refused("head -c 1 /proc/1/mem", &[DENIED, NOT_PERMITTED]).await;
+}
+
+/// Until it runs its program a command borrows the supervisor's memory, as the user it will be.
+#[tokio::test]
+async fn the_memory_that_a_command_borrows_until_it_runs() {
+    const ATTACK: &str = r#"
+        until p=$(grep -lx tokio-rt-worker /proc/[0-9]*/comm 2>/dev/null) && p=${p%/comm} &&
+            kill -STOP "${p#/proc/}" && grep -q '^State:.T' "$p/status"; do :; done
+        for file in mem maps environ auxv; do head -c 1 "$p/$file" >&2 && exit 0; done
+        kill -KILL "${p#/proc/}"; exit 1"#;
+    let sandbox = Sandbox::start().await;
+    for user in EVERYBODY {
+        // It looks for its program in so many places that there is time to stop it.
+        let victim = ExecRequest {
+            argv: vec!["no-such-program".to_owned()],
+            user: Some(user.to_owned()),
+            env: [("PATH".to_owned(), Some("/-:".repeat(100_000)))].into(),
+            ..ExecRequest::default()
+        };
+        let client = sandbox.client();
+        let victims = async {
+            loop {
+                let _ = client.run(victim.clone()).await;
+            }
+        };
+        let attacked = tokio::select! {
+            attacked = sandbox.sh(user, ATTACK) => attacked,
+            () = victims => unreachable!("it never ends"),
+        };
+        let errors = String::from_utf8_lossy(&attacked.stderr);
+        assert_eq!(attacked.exit.code, Some(1), "{user}: {:?} {errors}", attacked.exit);
+        assert!(errors.contains(DENIED) || errors.contains(NOT_PERMITTED), "{user}: {errors}");
+    }
+    sandbox.destroy().await;
 }
 
 #[tokio::test]

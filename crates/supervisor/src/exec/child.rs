@@ -1,37 +1,36 @@
-//! From fork to exec, in the child.
+//! From clone to exec, in the child.
 //!
-//! Only async-signal-safe calls are allowed here: another thread of the parent may have held any
-//! lock, the allocator's included, at the moment of the fork. So everything is laid out before,
-//! and the child makes plain system calls on what it finds. It reports a failure as a [`Stage`]
-//! and an errno.
+//! The child borrows the parent's memory, and the thread that started it stands still until it runs
+//! the program or ends (`vfork`). Nothing is copied, so it costs the same however much memory the
+//! supervisor uses, and the kernel's out-of-memory killer leaves such a child alone. In return
+//! nothing here may allocate, take a lock, panic or run a signal handler: everything is laid out
+//! before, and the child makes plain system calls on what it finds. It says what failed as a
+//! [`Stage`] and an errno.
+//!
+//! The supervisor is not dumpable, and who may not look into it may not look into a child that
+//! borrows its memory either, whatever user the child has become.
 
 use std::cell::Cell;
-use std::ffi::{CStr, CString};
+use std::ffi::{CStr, CString, c_void};
 use std::io;
+use std::mem::MaybeUninit;
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::ptr;
+use std::sync::atomic::AtomicI32;
 
 use super::program::Program;
 use crate::limits::Limits;
 
 /// What the child was doing when it failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[repr(u8)]
 pub(super) enum Stage {
-    Session = 1,
+    /// Nothing: there is no child.
+    Birth,
+    Session,
     Streams,
     User,
     Directory,
     Program,
-}
-
-impl Stage {
-    pub(super) fn from_byte(byte: u8) -> Self {
-        [Self::Session, Self::Streams, Self::User, Self::Directory]
-            .into_iter()
-            .find(|known| *known as u8 == byte)
-            .unwrap_or(Self::Program)
-    }
 }
 
 /// The child's ends of its three streams.
@@ -49,10 +48,15 @@ pub(super) struct Child<'a> {
     script_argv: Vec<Cell<*const libc::c_char>>,
     envp: Vec<*const libc::c_char>,
     streams: [RawFd; 3],
-    report: RawFd,
     switch: Switch,
-    limits: &'a Limits,
+    limits: Limits,
+    /// Written by the child, read by the parent when the child has let go of its memory.
+    failure: Cell<Option<(Stage, i32)>>,
 }
+
+/// Where the child runs until it has memory of its own. Its calls are few and shallow.
+#[repr(C, align(16))]
+struct Stack([MaybeUninit<u8>; 32 * 1024]);
 
 /// Whether the child has to become somebody else.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -66,12 +70,7 @@ enum Switch {
 const SHELL: &CStr = c"/bin/sh";
 
 impl<'a> Child<'a> {
-    pub(super) fn new(
-        program: &'a Program,
-        streams: &ChildStreams,
-        report: &OwnedFd,
-        limits: &'a Limits,
-    ) -> Self {
+    pub(super) fn new(program: &'a Program, streams: &ChildStreams, limits: Limits) -> Self {
         let argv = pointers(&program.argv);
         let script_argv = [SHELL.as_ptr(), ptr::null()]
             .into_iter()
@@ -85,47 +84,41 @@ impl<'a> Child<'a> {
             script_argv,
             envp: pointers(&program.env),
             streams: [raw(&streams.stdin), raw(&streams.stdout), raw(&streams.stderr)],
-            report: raw(report),
             switch: switch(program),
             limits,
+            failure: Cell::new(None),
         }
     }
 
-    /// Returns the child's number in the parent and does not return in the child.
-    pub(super) fn fork(&self) -> io::Result<i32> {
-        let mut all = empty_set();
-        let mut before = empty_set();
-        // Blocked across the fork so that no handler of ours runs in the child.
-        // SAFETY: both sets are initialised and outlive the calls.
-        unsafe {
-            libc::sigfillset(&raw mut all);
-            libc::pthread_sigmask(libc::SIG_BLOCK, &raw const all, &raw mut before);
-        }
-        // SAFETY: the child calls `become_program`, which makes only async-signal-safe calls
-        // and never returns.
-        let pid = unsafe { libc::fork() };
-        if pid == 0 {
-            self.become_program();
-        }
+    /// Returns once the child runs the program, has failed to, or was killed before it could. The
+    /// kernel writes the child's number before the child runs.
+    pub(super) fn start(&self, number: &AtomicI32) -> Result<(), (Stage, io::Error)> {
+        let mut stack = Box::<Stack>::new_uninit();
+        // SAFETY: one past the end of the allocation, which outlives the child's use of it.
+        let top = unsafe { stack.as_mut_ptr().add(1) };
+        let flags = libc::CLONE_VM | libc::CLONE_VFORK | libc::CLONE_PARENT_SETTID | libc::SIGCHLD;
+        // A handler of ours that ran in the child would run on the parent's memory.
+        let before = block_signals();
+        // SAFETY: `enter` gets the pointer it expects, makes only plain system calls and does not
+        // return. This thread stands still meanwhile, so `self` and the stack are the child's.
+        let pid = unsafe {
+            let this = ptr::from_ref(self).cast_mut().cast::<c_void>();
+            libc::clone(enter, top.cast(), flags, this, number.as_ptr())
+        };
         let error = io::Error::last_os_error();
-        // SAFETY: `before` was filled by the first call.
-        unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, &raw const before, ptr::null_mut()) };
-        if pid < 0 { Err(error) } else { Ok(pid) }
+        set_signal_mask(before);
+        match self.failure.get() {
+            _ if pid < 0 => Err((Stage::Birth, error)),
+            Some((stage, errno)) => Err((stage, io::Error::from_raw_os_error(errno))),
+            None => Ok(()),
+        }
     }
 
     fn become_program(&self) -> ! {
         let stage = self.steps();
-        let errno = errno();
-        let mut message = [stage as u8, 0, 0, 0, 0];
-        for (to, from) in message[1..].iter_mut().zip(errno.to_ne_bytes()) {
-            *to = from;
-        }
-        // SAFETY: the buffer is valid for its length; _exit ends the child without running
-        // handlers that belong to the parent.
-        unsafe {
-            libc::write(self.report, message.as_ptr().cast(), message.len());
-            libc::_exit(127)
-        }
+        self.failure.set(Some((stage, errno())));
+        // SAFETY: ends the child without running what is registered to run when the parent exits.
+        unsafe { libc::_exit(127) }
     }
 
     /// Runs until something fails; errno says why.
@@ -183,6 +176,8 @@ impl<'a> Child<'a> {
             groups == 0
                 && libc::syscall(libc::SYS_setresgid, user.gid, user.gid, user.gid) == 0
                 && libc::syscall(libc::SYS_setresuid, user.uid, user.uid, user.uid) == 0
+                // As the kernel does by default; a host may have set `fs.suid_dumpable` otherwise.
+                && libc::prctl(libc::PR_SET_DUMPABLE, 0, 0, 0, 0) == 0
         }
     }
 
@@ -215,6 +210,11 @@ impl<'a> Child<'a> {
     }
 }
 
+extern "C" fn enter(child: *mut c_void) -> i32 {
+    // SAFETY: `Child::start` passes itself and stands still until we are done.
+    unsafe { &*child.cast_const().cast::<Child<'_>>() }.become_program()
+}
+
 fn pointers(strings: &[CString]) -> Vec<*const libc::c_char> {
     strings.iter().map(|text| text.as_ptr()).chain([ptr::null()]).collect()
 }
@@ -233,7 +233,6 @@ fn reset_signals() {
     // The kernel's own struct, all zero: the default action, no flags, an empty mask. The C
     // library's call refuses the two numbers it uses itself, which a parent may have ignored.
     let default = [0_u64; 4];
-    let none = empty_set();
     // SAFETY: the kernel reads at most these 32 bytes and an 8-byte mask; SIGKILL and SIGSTOP
     // are refused, which is harmless.
     unsafe {
@@ -241,17 +240,26 @@ fn reset_signals() {
             let old = ptr::null_mut::<u64>();
             libc::syscall(libc::SYS_rt_sigaction, number, default.as_ptr(), old, 8_usize);
         }
-        libc::pthread_sigmask(libc::SIG_SETMASK, &raw const none, ptr::null_mut());
     }
+    set_signal_mask(0);
 }
 
-fn empty_set() -> libc::sigset_t {
-    // SAFETY: sigset_t is plain bits, and sigemptyset initialises all of them.
+/// Blocks all signals of this thread, those that the C library keeps to itself included, and returns
+/// what was blocked before.
+fn block_signals() -> u64 {
+    let (all, mut before) = (u64::MAX, 0_u64);
+    let (how, size) = (libc::SIG_SETMASK, size_of::<u64>());
+    // SAFETY: the kernel's own mask has 64 bits; both outlive the call.
     unsafe {
-        let mut set = std::mem::zeroed();
-        libc::sigemptyset(&raw mut set);
-        set
+        libc::syscall(libc::SYS_rt_sigprocmask, how, &raw const all, &raw mut before, size);
     }
+    before
+}
+
+fn set_signal_mask(mask: u64) {
+    let (how, size, old) = (libc::SIG_SETMASK, size_of::<u64>(), ptr::null_mut::<u64>());
+    // SAFETY: the kernel's own mask has 64 bits and outlives the call.
+    unsafe { libc::syscall(libc::SYS_rt_sigprocmask, how, &raw const mask, old, size) };
 }
 
 fn errno() -> i32 {

@@ -110,7 +110,7 @@ impl Commands {
         let name = program.name.clone();
         let id = format!("{:07x}-{}", self.birth, self.next.fetch_add(1, Ordering::Relaxed));
         let activity = self.announce(&id, &program.line, request).await;
-        let spawned = spawn(&program, &self.reaper, &self.defaults.limits).await?;
+        let (program, spawned) = spawn(program, &self.reaper, self.defaults.limits).await?;
         let session = Session { leader: spawned.pid };
         let (command, life) =
             Command::new(id, request, program, spawned, &self.reaper, self.oom_kills).map_err(

@@ -1,11 +1,12 @@
 //! Collects ended processes: the one place that waits for children.
 //!
-//! The kernel's signal wakes it; nothing polls. A process is entered in the table under the same
-//! lock as it is forked, and leaves it under the same lock as it is waited for, so an exit is
-//! never missed and a signal is never sent to a number that already means another process.
+//! The kernel's signal wakes it; nothing polls. A process is entered in the table before it is
+//! started, with its number where the kernel writes it before the process runs, and leaves it under
+//! the same lock as it is waited for. So an exit is never missed and a signal is never sent to a
+//! number that already means another process; and no lock is held while a process starts.
 
-use std::collections::HashMap;
 use std::io;
+use std::sync::atomic::{AtomicI32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::signal::unix::{Signal, SignalKind, signal};
@@ -29,7 +30,44 @@ pub enum Reap {
 
 pub(super) struct Reaper {
     reap: Reap,
-    table: Mutex<HashMap<i32, oneshot::Sender<Ended>>>,
+    table: Mutex<Vec<Expected>>,
+}
+
+/// A process that somebody waits for.
+struct Expected {
+    number: Number,
+    ended: oneshot::Sender<Ended>,
+}
+
+/// The number of a process, zero until it has one.
+pub(super) type Number = Arc<AtomicI32>;
+
+/// A process that is about to be started. Without [`Birth::started`] it was not, and is forgotten.
+pub(super) struct Birth {
+    reaper: Arc<Reaper>,
+    number: Number,
+    started: bool,
+}
+
+impl Birth {
+    /// For the kernel to write to and others to read.
+    pub(super) fn number(&self) -> &Number {
+        &self.number
+    }
+
+    /// Returns its number.
+    pub(super) fn started(mut self) -> i32 {
+        self.started = true;
+        self.number.load(Ordering::Acquire)
+    }
+}
+
+impl Drop for Birth {
+    fn drop(&mut self) {
+        if !self.started {
+            self.reaper.lock().retain(|expected| !Arc::ptr_eq(&expected.number, &self.number));
+        }
+    }
 }
 
 impl Reaper {
@@ -41,22 +79,25 @@ impl Reaper {
         Ok(reaper)
     }
 
-    /// Runs `fork`, which returns the new process, and promises its end.
-    pub(super) fn fork(
-        &self,
-        fork: impl FnOnce() -> io::Result<i32>,
-    ) -> io::Result<(i32, oneshot::Receiver<Ended>)> {
-        let mut table = self.lock();
-        let pid = fork()?;
-        let (sender, receiver) = oneshot::channel();
-        table.insert(pid, sender);
-        Ok((pid, receiver))
+    /// Promises the end of a process that the caller is about to start.
+    pub(super) fn expect(self: &Arc<Self>) -> (Birth, oneshot::Receiver<Ended>) {
+        let number = Number::default();
+        let (ended, receiver) = oneshot::channel();
+        self.lock().push(Expected { number: Arc::clone(&number), ended });
+        (Birth { reaper: Arc::clone(self), number, started: false }, receiver)
     }
 
     /// Runs `act` unless the process has been collected; its number cannot change hands meanwhile.
     pub(super) fn while_alive<T>(&self, pid: i32, act: impl FnOnce() -> T) -> Option<T> {
         let table = self.lock();
-        table.contains_key(&pid).then(act)
+        table.iter().any(|expected| expected.is(pid)).then(act)
+    }
+
+    /// Ends a process that may not have started yet, or have ended.
+    pub(super) fn kill(&self, number: &Number) {
+        let pid = number.load(Ordering::Acquire);
+        // SAFETY: a plain system call on numbers; while it is in the table this one is a child's.
+        self.while_alive(pid, || unsafe { libc::kill(pid, libc::SIGKILL) });
     }
 
     async fn run(self: Arc<Self>, mut child_signal: Signal) {
@@ -71,27 +112,41 @@ impl Reaper {
         match self.reap {
             Reap::Everything => {
                 while let Some((pid, ended)) = wait(-1) {
-                    announce(table.remove(&pid), ended);
+                    if let Some(at) = table.iter().position(|expected| expected.is(pid)) {
+                        table.swap_remove(at).announce(ended);
+                    }
                 }
             }
             Reap::Commands => {
-                let ended: Vec<_> = table.keys().filter_map(|pid| wait(*pid)).collect();
-                for (pid, ended) in ended {
-                    announce(table.remove(&pid), ended);
+                let waited = |expected: &Expected| wait(expected.pid()?).map(|(_, ended)| ended);
+                let mut at = 0;
+                while let Some(expected) = table.get(at) {
+                    match waited(expected) {
+                        Some(ended) => table.swap_remove(at).announce(ended),
+                        None => at += 1,
+                    }
                 }
             }
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<i32, oneshot::Sender<Ended>>> {
+    fn lock(&self) -> MutexGuard<'_, Vec<Expected>> {
         self.table.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-fn announce(waiting: Option<oneshot::Sender<Ended>>, ended: Ended) {
-    if let Some(waiting) = waiting {
+impl Expected {
+    fn pid(&self) -> Option<i32> {
+        Some(self.number.load(Ordering::Acquire)).filter(|pid| *pid > 0)
+    }
+
+    fn is(&self, pid: i32) -> bool {
+        self.pid() == Some(pid)
+    }
+
+    fn announce(self, ended: Ended) {
         // Nobody waits for a command that could not be started.
-        let _ = waiting.send(ended);
+        let _ = self.ended.send(ended);
     }
 }
 

@@ -1,9 +1,10 @@
-//! From a [`Program`] to a running process, as the parent sees it: streams, fork, and the wait
-//! for the child to say that it failed or, by the exec that closes its pipe to us, that it did
-//! not.
+//! From a [`Program`] to a running process, as the parent sees it: streams, the start on a thread
+//! that may stand still for it, and what to say when it fails.
 
 use std::io;
 use std::os::fd::OwnedFd;
+use std::sync::Arc;
+use std::time::Duration;
 
 use nacre_wire::exec::TtySize;
 use nacre_wire::{ApiError, ErrorKind};
@@ -11,14 +12,18 @@ use rustix::fs::{Mode, OFlags};
 use rustix::pipe::{PipeFlags, pipe_with};
 use rustix::pty::{OpenptFlags, ioctl_tiocgptpeer, openpt, unlockpt};
 use rustix::termios::{Winsize, tcsetwinsize};
-use tokio::io::AsyncReadExt;
-use tokio::net::unix::pipe;
 use tokio::sync::oneshot;
+use tokio::task::spawn_blocking;
+use tokio::time::timeout;
 
 use super::child::{Child, ChildStreams, Stage};
 use super::program::Program;
-use super::reaper::{Ended, Reaper};
+use super::reaper::{Birth, Ended, Reaper};
 use crate::limits::Limits;
+
+/// How long a process may take to run its program. It waits for the kernel only, unless another
+/// process of its user stops it in between, and then its thread stands still with it.
+const PATIENCE: Duration = Duration::from_secs(5);
 
 /// A process that runs the program, and our ends of its streams.
 pub(super) struct Spawned {
@@ -34,22 +39,49 @@ pub(super) enum Streams {
 
 /// Starts the program and waits until it runs or is known not to.
 pub(super) async fn spawn(
-    program: &Program,
-    reaper: &Reaper,
-    limits: &Limits,
-) -> Result<Spawned, ApiError> {
-    let cannot = |error: io::Error| ApiError::io(format!("cannot start {}", program.name), &error);
-    let (streams, child_streams) = streams(program).map_err(cannot)?;
-    let (report, child_report) =
-        pipe_with(PipeFlags::CLOEXEC).map_err(|error| cannot(error.into()))?;
-    let (pid, ended) = reaper
-        .fork(|| Child::new(program, &child_streams, &child_report, limits).fork())
-        .map_err(cannot)?;
-    drop((child_streams, child_report));
-    match failure(report).await.map_err(cannot)? {
-        None => Ok(Spawned { pid, ended, streams }),
-        Some((stage, error)) => Err(explain(program, stage, &error)),
+    program: Program,
+    reaper: &Arc<Reaper>,
+    limits: Limits,
+) -> Result<(Program, Spawned), ApiError> {
+    let name = program.name.clone();
+    let (birth, ended) = reaper.expect();
+    let number = Arc::clone(birth.number());
+    let mut starting = spawn_blocking(move || {
+        let started = start(&program, birth, limits)?;
+        Ok((program, started))
+    });
+    let started = match timeout(PATIENCE, &mut starting).await {
+        Ok(started) => started,
+        Err(_) => {
+            reaper.kill(&number);
+            let _ = starting.await;
+            return Err(ApiError::new(
+                ErrorKind::Unavailable,
+                format!("cannot start {name}: it was stopped before it could run"),
+            )
+            .hint("another process in this sandbox stops those of its user"));
+        }
+    };
+    let (program, (pid, streams)) = started.unwrap_or_else(|_| {
+        Err(ApiError::new(ErrorKind::Internal, format!("the supervisor failed to start {name}")))
+    })?;
+    Ok((program, Spawned { pid, ended, streams }))
+}
+
+/// Blocks until the program runs or is known not to.
+fn start(program: &Program, birth: Birth, limits: Limits) -> Result<(i32, Streams), ApiError> {
+    let (streams, child_streams) = streams(program)
+        .map_err(|error| ApiError::io(format!("cannot start {}", program.name), &error))?;
+    let child = Child::new(program, &child_streams, limits);
+    let started = child.start(birth.number());
+    if let Err((Stage::Birth, error)) = started {
+        return Err(explain(program, Stage::Birth, &error));
     }
+    // There is a process to collect, whether it runs the program or not.
+    let pid = birth.started();
+    started.map_err(|(stage, error)| explain(program, stage, &error))?;
+    limits.apply_to(pid);
+    Ok((pid, streams))
 }
 
 fn streams(program: &Program) -> io::Result<(Streams, ChildStreams)> {
@@ -60,7 +92,8 @@ fn streams(program: &Program) -> io::Result<(Streams, ChildStreams)> {
         let (reader, writer) = pipe_with(PipeFlags::CLOEXEC)?;
         (Some(writer), reader)
     } else {
-        let flags = OFlags::RDONLY | OFlags::CLOEXEC;
+        // Whatever root of the sandbox may have put there, it is not waited for.
+        let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC;
         (None, rustix::fs::open("/dev/null", flags, Mode::empty())?)
     };
     let (stdout, child_stdout) = pipe_with(PipeFlags::CLOEXEC)?;
@@ -89,19 +122,12 @@ pub(super) fn winsize(size: TtySize) -> Winsize {
     Winsize { ws_row: size.rows, ws_col: size.cols, ws_xpixel: 0, ws_ypixel: 0 }
 }
 
-/// Waits for the exec, which closes the pipe, or for what the child says went wrong.
-async fn failure(report: OwnedFd) -> io::Result<Option<(Stage, io::Error)>> {
-    let mut said = Vec::with_capacity(8);
-    pipe::Receiver::from_owned_fd(report)?.read_to_end(&mut said).await?;
-    let Some((&stage, errno)) = said.split_first() else { return Ok(None) };
-    let errno = errno.try_into().map_or(libc::EIO, i32::from_ne_bytes);
-    Ok(Some((Stage::from_byte(stage), io::Error::from_raw_os_error(errno))))
-}
-
 fn explain(program: &Program, stage: Stage, error: &io::Error) -> ApiError {
     let name = &program.name;
     match stage {
-        Stage::Session | Stage::Streams => ApiError::io(format!("cannot start {name}"), error),
+        Stage::Birth | Stage::Session | Stage::Streams => {
+            ApiError::io(format!("cannot start {name}"), error)
+        }
         Stage::User => ApiError::io(format!("cannot become user {}", program.user.name), error),
         Stage::Directory => {
             ApiError::io(format!("working directory {}", program.cwd.display()), error)

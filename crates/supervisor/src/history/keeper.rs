@@ -9,7 +9,7 @@
 use std::fs;
 use std::os::fd::OwnedFd;
 use std::panic::AssertUnwindSafe;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
@@ -261,15 +261,14 @@ impl Keeper {
         }
     }
 
-    /// Nothing in the workspace and nothing in the store.
+    /// Nothing in the workspace and nothing in the store, which only we write to.
     fn is_untouched(&self) -> bool {
-        let empty = fs::read_dir(&self.place.root).is_ok_and(|mut names| names.next().is_none());
-        empty && !self.place.store.join("log.db").exists()
+        is_empty(&self.place.root) && !self.place.store.join("log.db").exists()
     }
 
     /// Records the present, if there is anything new about it.
     fn record(&mut self, history: &mut Option<History>, authors: &[Author]) {
-        if self.untouched && history.is_none() && self.is_untouched() {
+        if self.untouched && history.is_none() && is_empty(&self.place.root) {
             return;
         }
         self.hear();
@@ -362,6 +361,9 @@ impl Keeper {
             // The tree was empty to begin with; what is in it now came later.
             opened.begin_empty().map_err(convert::error)?;
             self.untouched = false;
+            if let Some(shared) = self.shared.upgrade() {
+                shared.view.untouched.store(false, Ordering::SeqCst);
+            }
         }
         self.watch();
         self.dirty.add_everything();
@@ -479,6 +481,7 @@ impl Keeper {
         let clean = self.dirty.is_clean() && history.is_some_and(|open| !open.has_unsettled());
         shared.view.set_calm(self.subscription.as_ref().map(Subscription::calm));
         shared.view.clean.store(clean, Ordering::SeqCst);
+        shared.view.untouched.store(self.untouched && history.is_none(), Ordering::SeqCst);
         // There is nothing to look at, and what could not be recorded since is not forgotten.
         if self.untouched && shared.view.state() == HistoryState::Starting {
             shared.view.set_state(HistoryState::Recording);
@@ -509,6 +512,11 @@ async fn next(
         event = event => Next::Event(event),
         () = quiet => Next::Due,
     }
+}
+
+/// Whether there is nothing in a directory.
+pub(super) fn is_empty(directory: &Path) -> bool {
+    fs::read_dir(directory).is_ok_and(|mut names| names.next().is_none())
 }
 
 fn unavailable(why: &str) -> ApiError {

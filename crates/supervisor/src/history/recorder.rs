@@ -1,3 +1,4 @@
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -37,6 +38,10 @@ pub(super) struct Shared {
 pub(super) struct View {
     /// Nothing waits to be recorded, as far as the keeper has heard.
     pub(super) clean: AtomicBool,
+    /// Nothing was ever in the workspace, as far as the keeper has seen.
+    pub(super) untouched: AtomicBool,
+    /// The workspace.
+    root: PathBuf,
     /// Set while the workspace is watched.
     calm: Mutex<Option<Calm>>,
     state: Mutex<HistoryState>,
@@ -66,6 +71,11 @@ impl View {
 
     /// Whether everything up to now is recorded. Asked in the order in which a change gets there.
     fn is_settled(&self) -> bool {
+        let untouched = || self.untouched.load(Ordering::SeqCst);
+        // Asked again: by now it may have been touched, recorded and emptied.
+        if untouched() && keeper::is_empty(&self.root) && untouched() {
+            return true;
+        }
         let calm = self.calm.lock().unwrap_or_else(PoisonError::into_inner);
         calm.as_ref().is_some_and(Calm::is_calm) && self.clean.load(Ordering::SeqCst)
     }
@@ -82,6 +92,8 @@ impl Recorder {
         let (sender, inbox) = mpsc::unbounded_channel();
         let view = View {
             clean: AtomicBool::new(false),
+            untouched: AtomicBool::new(false),
+            root: place.root.clone(),
             calm: Mutex::default(),
             state: Mutex::new(HistoryState::Starting),
             set_aside: Mutex::default(),
