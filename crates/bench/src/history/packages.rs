@@ -71,7 +71,7 @@ impl Packages {
         let is_missing = |package: &&str| {
             names(package).is_none_or(|(_, archive)| !folder.join(archive).exists())
         };
-        let missing: Vec<&str> = PACKAGES.iter().copied().filter(|p| is_missing(&p)).collect();
+        let missing: Vec<&str> = PACKAGES.iter().copied().filter(is_missing).collect();
         if !missing.is_empty() {
             eprintln!("getting {} packages", missing.len());
             let mut npm = Command::new("npm");
