@@ -14,14 +14,15 @@ export class Computer {
   #data;
   #stopped = false;
 
-  static async start() {
+  /** `options` are those of `nacre up`. */
+  static async start(...options) {
     if (!PROGRAM) throw new Error("NACRE_BIN does not name a nacre binary; `cargo xtask test` sets it");
     const computer = new Computer();
     computer.#data = await mkdtemp(join(tmpdir(), "nacre-e2e-"));
     // Also when a test is interrupted or the set-up fails: no gateway is left behind.
     process.once("exit", () => computer.#stopNow());
     for (const signal of ["SIGINT", "SIGTERM"]) process.once(signal, () => process.exit(1));
-    await computer.nacre("up", "--detach", "--listen", "127.0.0.1:0");
+    await computer.nacre("up", "--detach", "--listen", "127.0.0.1:0", ...options);
     return computer;
   }
 

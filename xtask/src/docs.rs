@@ -56,6 +56,7 @@ fn pages() -> Result<Vec<Page>> {
     Ok(vec![
         Page { place: "docs/cli.md", content },
         Page { place: "docs/openapi.json", content: openapi()? },
+        Page { place: "ARCHITECTURE.md", content: architecture()? },
     ])
 }
 
@@ -63,6 +64,21 @@ fn openapi() -> Result<String> {
     let run = ["run", "--quiet", "--package", "nacre-wire", "--example", "openapi"];
     // The end of the last line is lost on the way.
     Ok(shell::output(&mut cargo::command(&run))? + "\n")
+}
+
+/// The page as it is, with today's path contract between its two marks.
+fn architecture() -> Result<String> {
+    let page = fs::read_to_string(cargo::root().join("ARCHITECTURE.md"))?;
+    let run = ["run", "--quiet", "--package", "nacre-gateway", "--example", "path_contract"];
+    let table = shell::output(&mut cargo::command(&run))?;
+    between(&page, "<!-- path contract -->\n", "<!-- end -->", &format!("{table}\n"))
+        .context("ARCHITECTURE.md has lost the marks of the path contract")
+}
+
+fn between(page: &str, start: &str, end: &str, content: &str) -> Option<String> {
+    let (before, rest) = page.split_once(start)?;
+    let (_, after) = rest.split_once(end)?;
+    Some(format!("{before}{start}{content}{end}{after}"))
 }
 
 const CLI_HEADER: &str = "\
@@ -96,6 +112,12 @@ fn subcommands(help: &str) -> Vec<&str> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn only_what_is_between_the_marks_is_written() {
+        assert_eq!(between("a<b>old</b>c", "<b>", "</b>", "new").unwrap(), "a<b>new</b>c");
+        assert_eq!(between("a<b>old", "<b>", "</b>", "new"), None);
+    }
 
     #[test]
     fn subcommands_are_read_from_help() {

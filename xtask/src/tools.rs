@@ -82,6 +82,12 @@ const TOOLS: &[Tool] = &[
         why: "the page is tested in a real browser",
     },
     Tool {
+        sign: Sign::Program("openssl"),
+        package: "openssl",
+        needed: &[For::Browser],
+        why: "makes the certificate that a browser is shown",
+    },
+    Tool {
         sign: Sign::Program("node"),
         package: "nodejs",
         needed: &[For::Test],

@@ -7,9 +7,12 @@ use std::time::Duration;
 use serde::Deserialize;
 
 use crate::sandboxes::policy::RestartPolicy;
+use crate::tls::TlsFiles;
+use crate::web::visitor::Front;
 
 pub(crate) const DEFAULT_LISTEN: SocketAddr =
     SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 8080);
+const LOOK_AT_TLS_FILES: Duration = Duration::from_secs(5);
 const DEFAULT_STOP_GRACE: Duration = Duration::from_secs(5);
 
 /// The `[gateway]` table, before defaults.
@@ -20,6 +23,13 @@ pub struct RawGatewayConfig {
     pub listen: Option<String>,
     /// A host name that browsers may use besides loopback names.
     pub host: Option<String>,
+    /// Certificate chain and key, as PEM files: we speak TLS ourselves.
+    pub tls_cert: Option<PathBuf>,
+    pub tls_key: Option<PathBuf>,
+    /// The address people use, when a proxy stands before us.
+    pub public_url: Option<String>,
+    /// Addresses and networks whose `X-Forwarded-*` is believed.
+    pub trusted_proxies: Option<Vec<String>>,
     /// How long commands have to end when a sandbox stops.
     pub stop_grace_seconds: Option<u64>,
 }
@@ -28,7 +38,8 @@ pub struct RawGatewayConfig {
 pub struct GatewayConfig {
     pub data_dir: PathBuf,
     pub listen: SocketAddr,
-    pub host: Option<String>,
+    pub front: Front,
+    pub tls: Option<TlsFiles>,
     pub stop_grace: Duration,
     pub restart: RestartPolicy,
 }
@@ -39,6 +50,12 @@ pub enum ConfigError {
     BadAddress(String),
     #[error("{0} is not a loopback address, and nobody is named as the owner")]
     NotLoopback(SocketAddr),
+    #[error("\"{0}\" is not a public address: expected something like https://pc.example")]
+    BadPublicUrl(String),
+    #[error("TLS needs a certificate and its key, and only one of them is named")]
+    HalfTls,
+    #[error("\"{0}\" is neither an address nor a network")]
+    BadProxy(String),
 }
 
 impl ConfigError {
@@ -49,6 +66,9 @@ impl ConfigError {
                 "an owner identity is required before other machines may connect; \
                  listen on 127.0.0.1 and reach it through an SSH tunnel"
             }
+            Self::BadPublicUrl(_) => "write scheme and host, with a port if there is one; no path",
+            Self::HalfTls => "use --tls-cert FILE and --tls-key FILE together",
+            Self::BadProxy(_) => "write them like 127.0.0.1 or 10.0.0.0/8",
         }
     }
 }
@@ -62,10 +82,27 @@ impl RawGatewayConfig {
         if !listen.ip().is_loopback() {
             return Err(ConfigError::NotLoopback(listen));
         }
+        let tls = match (self.tls_cert, self.tls_key) {
+            (Some(cert), Some(key)) => Some(TlsFiles { cert, key, look_every: LOOK_AT_TLS_FILES }),
+            (None, None) => None,
+            (Some(_), None) | (None, Some(_)) => return Err(ConfigError::HalfTls),
+        };
+        let public =
+            self.public_url.map(|url| url.parse().map_err(|()| ConfigError::BadPublicUrl(url)));
+        let proxies = self.trusted_proxies.unwrap_or_default().into_iter();
+        let front = Front {
+            tls: tls.is_some(),
+            public: public.transpose()?,
+            host: self.host.map(|host| host.to_ascii_lowercase()),
+            proxies: proxies
+                .map(|proxy| proxy.parse().map_err(|()| ConfigError::BadProxy(proxy)))
+                .collect::<Result<_, _>>()?,
+        };
         Ok(GatewayConfig {
             data_dir,
             listen,
-            host: self.host.map(|host| host.to_ascii_lowercase()),
+            front,
+            tls,
             stop_grace: self.stop_grace_seconds.map_or(DEFAULT_STOP_GRACE, Duration::from_secs),
             restart: RestartPolicy::default(),
         })
@@ -104,6 +141,22 @@ mod tests {
         check("0.0.0.0:80", Err(ConfigError::NotLoopback(open)));
         check("example.org:80", Err(ConfigError::BadAddress("example.org:80".to_owned())));
         check("", Err(ConfigError::BadAddress(String::new())));
+    }
+
+    #[test]
+    fn what_cannot_be_meant_is_named() {
+        let check = |raw: RawGatewayConfig, expected: ConfigError| {
+            assert_eq!(raw.resolve(PathBuf::from("/data")), Err(expected));
+        };
+        let raw = RawGatewayConfig::default;
+        check(RawGatewayConfig { tls_cert: Some("a".into()), ..raw() }, ConfigError::HalfTls);
+        check(RawGatewayConfig { tls_key: Some("a".into()), ..raw() }, ConfigError::HalfTls);
+        let url = Some("pc.example".to_owned());
+        let bad = ConfigError::BadPublicUrl("pc.example".to_owned());
+        check(RawGatewayConfig { public_url: url, ..raw() }, bad);
+        let proxies = Some(vec!["10.0.0.1".to_owned(), "nginx".to_owned()]);
+        let bad = ConfigError::BadProxy("nginx".to_owned());
+        check(RawGatewayConfig { trusted_proxies: proxies, ..raw() }, bad);
     }
 
     #[test]

@@ -18,6 +18,7 @@ use crate::config::GatewayConfig;
 use crate::lock::{DataLock, LockError, SOCKET_FILE};
 use crate::sandboxes::Sandboxes;
 use crate::store::Store;
+use crate::tls::{Certificate, TlsError};
 use crate::web::serve::{Server, bind_tcp};
 use crate::web::{App, SignIn, Site};
 
@@ -32,6 +33,8 @@ pub enum StartError {
     Io { what: String, source: std::io::Error },
     #[error("cannot listen on {address}: {source}")]
     Listen { address: SocketAddr, source: std::io::Error },
+    #[error("TLS: {0}")]
+    Tls(#[from] TlsError),
     #[error("{0}")]
     Control(String),
     #[error("{0}")]
@@ -53,6 +56,7 @@ impl StartError {
                 "another program has this port; choose one with --listen 127.0.0.1:PORT".to_owned(),
             ),
             Self::Listen { .. } | Self::Control(_) => None,
+            Self::Tls(error) => Some(error.hint().to_owned()),
             Self::Sandboxes(error) => error.hint.clone(),
         }
     }
@@ -80,6 +84,7 @@ impl Gateway {
     ) -> Result<RunningGateway, StartError> {
         let started = Instant::now();
         let lock = take_lock(&config.data_dir)?;
+        let certificate = config.tls.clone().map(Certificate::load).transpose()?.map(Arc::new);
         // Bound before anything is started, so that a port in use costs nothing.
         let tcp = bind_tcp(config.listen)
             .await
@@ -100,7 +105,7 @@ impl Gateway {
             sign_in: SignIn::new(store),
             data_dir: config.data_dir,
             address,
-            host: config.host,
+            front: config.front,
             started,
             shutdown: sender,
         });
@@ -112,21 +117,32 @@ impl Gateway {
             socket,
             _lock: lock,
         };
-        gateway.listen(tcp, unix);
+        gateway.listen(tcp, unix, certificate)?;
         tracing::info!(%address, ms = started.elapsed().as_millis(), "ready");
         Ok(gateway)
     }
 }
 
 impl RunningGateway {
-    fn listen(&self, tcp: TcpListener, unix: UnixListener) {
+    fn listen(
+        &self,
+        tcp: TcpListener,
+        unix: UnixListener,
+        certificate: Option<Arc<Certificate>>,
+    ) -> Result<(), TlsError> {
+        let tls = certificate.clone().map(Certificate::acceptor).transpose()?;
         let server = Server {
             site: Site::new(self.app.clone()),
             connections: self.connections.clone(),
             stop: self.stop.clone(),
         };
-        self.connections.spawn(server.clone().accept_tcp(tcp));
+        if let Some(certificate) = certificate {
+            let stop = self.stop.clone();
+            self.connections.spawn(stop.run_until_cancelled_owned(certificate.keep_current()));
+        }
+        self.connections.spawn(server.clone().accept_tcp(tcp, tls));
         self.connections.spawn(server.accept_unix(unix));
+        Ok(())
     }
 
     /// The address that was asked for, with the port that was really taken.

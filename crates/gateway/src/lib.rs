@@ -3,7 +3,7 @@
 //! ```text
 //!  browser ── tcp ──┐                       ┌── unix socket ── nacre (CLI)
 //!                   ▼                       ▼
-//!            web: host, session      web: peer uid
+//!        web: target, host, session   web: peer uid
 //!                   └──── routes ───────────┘
 //!                  │              │
 //!             control plane     proxy ── door ── Driver::dial ──▶ supervisor
@@ -23,13 +23,16 @@ mod config;
 mod gateway;
 mod host;
 mod lock;
-mod routes;
+pub mod routes;
 mod sandboxes;
 mod secret;
 mod store;
+mod tls;
 mod web;
 
 pub use config::{ConfigError, GatewayConfig, RawGatewayConfig};
 pub use gateway::{Gateway, RunningGateway, StartError};
 pub use lock::{LOCK_FILE, SOCKET_FILE};
 pub use sandboxes::policy::RestartPolicy;
+pub use tls::{TlsError, TlsFiles};
+pub use web::visitor::{Front, Network, PublicUrl};

@@ -1,28 +1,54 @@
 //! The path contract: who answers which path. One table, no handlers.
+//!
+//! The router, the table in ARCHITECTURE.md and the tests of ownership all read [`TABLE`]. Paths
+//! are compared as sent, segment by segment; what could be read in two ways never gets here (see
+//! `web::target`).
 
-/// Who answers a request that came in over the port for browsers.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Route {
-    /// The sign-in page; needs no session.
-    Login,
-    /// Belongs to the gateway and nothing answers there yet.
-    Reserved,
-    /// `/admin/sandboxes*`.
-    Control,
-    /// The sandbox that a role points to.
-    Role(Target),
+use std::fmt::Write;
+
+/// One line of the contract.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Row {
+    /// `/a` is that path alone, `/a/*` and `/a*` are that path and everything below it, `{name}`
+    /// is one segment and `{*rest}` what is left.
+    pub pattern: &'static str,
+    pub auth: Auth,
+    pub owner: Owner,
+    /// Paths that belong to this row and no other.
+    pub examples: &'static [&'static str],
 }
 
-/// Where in which sandbox a request ends.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Target {
-    pub(crate) role: Role,
-    /// What was cut off the front of the path; empty for `live`.
-    pub(crate) prefix: &'static str,
+/// What a request has to show.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Auth {
+    Nothing,
+    Session,
+    PolicyToken,
+}
+
+/// Who answers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Owner {
+    Gateway(Part),
+    /// The sandbox that a role points to.
+    Role(Role),
+}
+
+/// A part of the gateway.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Part {
+    SignIn,
+    Control,
+    /// The model gateway. Nothing answers there yet.
+    Provider,
+    /// Kept for signing in by identity. Nothing answers there yet.
+    Reserved,
+    /// A prefix without its slash: relative links of the page behind it would lead elsewhere.
+    Slash,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(crate) enum Role {
+pub enum Role {
     Live,
     Dev,
 }
@@ -30,7 +56,7 @@ pub(crate) enum Role {
 impl Role {
     pub(crate) const ALL: [Self; 2] = [Self::Live, Self::Dev];
 
-    pub(crate) fn as_str(self) -> &'static str {
+    pub fn as_str(self) -> &'static str {
         match self {
             Self::Live => "live",
             Self::Dev => "dev",
@@ -40,84 +66,144 @@ impl Role {
     pub(crate) fn parse(text: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|role| role.as_str() == text)
     }
+
+    /// What is cut off the front of a path before the sandbox sees it.
+    pub fn prefix(self) -> &'static str {
+        match self {
+            Self::Live => "",
+            Self::Dev => "/dev",
+        }
+    }
 }
 
-/// Prefixes as whole path segments, first match wins; what matches none is the live sandbox's.
-/// Paths are compared as sent: an encoded or doubled slash never reaches a gateway route, and
-/// inside the sandbox it opens nothing that the plain path would not.
-pub(crate) fn decide(path: &str) -> Route {
-    const TABLE: &[(&str, Route)] = &[
-        ("/login", Route::Login),
-        ("/register", Route::Reserved),
-        ("/recovery", Route::Reserved),
-        ("/auth", Route::Reserved),
-        ("/admin/sandboxes", Route::Control),
-        ("/provider/v1", Route::Reserved),
-        ("/dev", Route::Role(Target { role: Role::Dev, prefix: "/dev" })),
-    ];
-    TABLE
-        .iter()
-        .find(|(prefix, _)| is_under(path, prefix))
-        .map_or(Route::Role(Target { role: Role::Live, prefix: "" }), |(_, route)| route.clone())
+/// The first row that matches decides.
+pub static TABLE: &[Row] = &[
+    gateway("/login", Auth::Nothing, Part::SignIn, &["/login"]),
+    gateway("/register", Auth::Nothing, Part::Reserved, &["/register"]),
+    gateway("/recovery", Auth::Nothing, Part::Reserved, &["/recovery"]),
+    gateway("/auth/*", Auth::Nothing, Part::Reserved, &["/auth", "/auth/", "/auth/callback"]),
+    gateway(
+        "/admin/sandboxes*",
+        Auth::Session,
+        Part::Control,
+        &["/admin/sandboxes", "/admin/sandboxes/gateway", "/admin/sandboxes/live"],
+    ),
+    gateway(
+        "/provider/v1/{provider}/{*rest}",
+        Auth::PolicyToken,
+        Part::Provider,
+        &["/provider/v1/openai/chat/completions", "/provider/v1/x/"],
+    ),
+    gateway("/dev", Auth::Session, Part::Slash, &["/dev"]),
+    sandbox("/dev/*", Role::Dev, &["/dev/", "/dev/app", "/dev/ws/room", "/dev/admin/sandboxes"]),
+    sandbox("/", Role::Live, &["/"]),
+    sandbox("/wasm/*", Role::Live, &["/wasm/app.wasm"]),
+    sandbox("/assets/*", Role::Live, &["/assets/app.js"]),
+    sandbox("/ws", Role::Live, &["/ws"]),
+    sandbox("/ws/*", Role::Live, &["/ws/room"]),
+    sandbox("/desktop/*", Role::Live, &["/desktop/windows"]),
+    sandbox("/files/*", Role::Live, &["/files/a%2Fb"]),
+    sandbox("/logs/*", Role::Live, &["/logs/today"]),
+    sandbox("/writer/*", Role::Live, &["/writer/1"]),
+    sandbox("/conductor/*", Role::Live, &["/conductor/run"]),
+    sandbox("/supervisor/*", Role::Live, &["/supervisor/health"]),
+    sandbox("/*", Role::Live, &["/loginish", "/admin", "/provider/v2", "/device", "/_dioxus"]),
+];
+
+const fn gateway(
+    pattern: &'static str,
+    auth: Auth,
+    part: Part,
+    examples: &'static [&'static str],
+) -> Row {
+    Row { pattern, auth, owner: Owner::Gateway(part), examples }
 }
 
-fn is_under(path: &str, prefix: &str) -> bool {
-    path.strip_prefix(prefix).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+const fn sandbox(pattern: &'static str, role: Role, examples: &'static [&'static str]) -> Row {
+    Row { pattern, auth: Auth::Session, owner: Owner::Role(role), examples }
 }
 
-/// The path and query that the sandbox sees.
-pub(crate) fn strip_prefix(path_and_query: &str, prefix: &str) -> String {
-    let rest = path_and_query.strip_prefix(prefix).unwrap_or(path_and_query);
-    if rest.starts_with('/') { rest.to_owned() } else { format!("/{rest}") }
+/// A path that is not absolute matches nothing, and is the live sandbox's to refuse.
+pub fn decide(path: &str) -> &'static Row {
+    TABLE.iter().find(|row| matches(row.pattern, path)).unwrap_or(&TABLE[TABLE.len() - 1])
+}
+
+fn matches(pattern: &str, path: &str) -> bool {
+    let (mut pattern, mut path) = (pattern.split('/'), path.split('/'));
+    loop {
+        match (pattern.next(), path.next()) {
+            (None, None) | (Some("*"), _) => return true,
+            (Some(wanted), Some(_)) if wanted.starts_with("{*") => return true,
+            (Some(wanted), Some(given)) if wanted.starts_with('{') && !given.is_empty() => {}
+            (Some(wanted), Some(given)) if wanted.strip_suffix('*') == Some(given) => return true,
+            (Some(wanted), Some(given)) if wanted == given => {}
+            _ => return false,
+        }
+    }
+}
+
+/// The table as ARCHITECTURE.md shows it; `cargo xtask docs` puts it there.
+pub fn markdown() -> String {
+    let mut page = "| Path | Needs | Who answers |\n|---|---|---|\n".to_owned();
+    for row in TABLE {
+        let auth = match row.auth {
+            Auth::Nothing => "nothing",
+            Auth::Session => "session",
+            Auth::PolicyToken => "policy token",
+        };
+        let owner = match row.owner {
+            Owner::Gateway(Part::SignIn) => "gateway: sign-in",
+            Owner::Gateway(Part::Control) => "gateway: control plane",
+            Owner::Gateway(Part::Provider) => "gateway: models (nothing there yet)",
+            Owner::Gateway(Part::Reserved) => "gateway: sign-in (nothing there yet)",
+            Owner::Gateway(Part::Slash) => "gateway: redirect to `/dev/`",
+            Owner::Role(Role::Live) => "sandbox `live`",
+            Owner::Role(Role::Dev) => "sandbox `dev`, which sees the path without `/dev`",
+        };
+        // Writing to a string cannot fail.
+        let _ = writeln!(page, "| `{}` | {auth} | {owner} |", row.pattern);
+    }
+    page
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    const LIVE: Route = Route::Role(Target { role: Role::Live, prefix: "" });
-    const DEV: Route = Route::Role(Target { role: Role::Dev, prefix: "/dev" });
-
     #[test]
-    fn every_path_has_one_owner() {
-        let cases = [
-            ("/", LIVE),
-            ("/login", Route::Login),
-            ("/loginish", LIVE),
-            ("/auth/callback", Route::Reserved),
-            ("/authors", LIVE),
-            ("/admin", LIVE),
-            ("/admin/sandboxes", Route::Control),
-            ("/admin/sandboxes/live/door/supervisor/exec", Route::Control),
-            ("/admin/sandboxesx", LIVE),
-            ("/provider/v1/openai/chat", Route::Reserved),
-            ("/provider/v2", LIVE),
-            ("/dev", DEV),
-            ("/dev/", DEV),
-            ("/dev/supervisor/health", DEV),
-            ("/device", LIVE),
-            ("//admin/sandboxes", LIVE),
-            ("/%61dmin/sandboxes", LIVE),
-            ("/supervisor/health", LIVE),
-            ("/ws/x", LIVE),
-        ];
-        for (path, expected) in cases {
-            assert_eq!(decide(path), expected, "{path}");
+    fn every_example_belongs_to_its_row_and_no_other() {
+        for row in TABLE {
+            assert!(!row.examples.is_empty(), "{}", row.pattern);
+            for path in row.examples {
+                assert_eq!(decide(path).pattern, row.pattern, "{path}");
+            }
         }
     }
 
     #[test]
-    fn a_stripped_path_stays_absolute() {
+    fn whole_segments_decide() {
         let cases = [
-            ("/dev", "/"),
-            ("/dev/", "/"),
-            ("/dev/a?b=c", "/a?b=c"),
-            ("/dev?b=c", "/?b=c"),
-            ("/dev//a", "//a"),
+            ("/login/x", "/*"),
+            ("/authors", "/*"),
+            ("/admin/sandboxesx", "/*"),
+            ("/admin/sandboxes/", "/admin/sandboxes*"),
+            ("/provider/v1", "/*"),
+            ("/provider/v1/x", "/*"),
+            ("/provider/v1//x", "/*"),
+            ("/dev/dev/", "/dev/*"),
+            ("/ws", "/ws"),
+            ("/wsx", "/*"),
+            ("*", "/*"),
+            ("", "/*"),
         ];
-        for (path, expected) in cases {
-            assert_eq!(strip_prefix(path, "/dev"), expected, "{path}");
+        for (path, pattern) in cases {
+            assert_eq!(decide(path).pattern, pattern, "{path}");
         }
-        assert_eq!(strip_prefix("/a?b", ""), "/a?b");
+    }
+
+    #[test]
+    fn the_page_shows_this_table() {
+        let page = include_str!("../../../ARCHITECTURE.md");
+        assert!(page.contains(&markdown()), "ARCHITECTURE.md is stale; run `cargo xtask docs`");
     }
 }

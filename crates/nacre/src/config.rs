@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use nacre_gateway::{GatewayConfig, RawGatewayConfig};
 use serde::Deserialize;
 
+use crate::commands::up::Front;
 use crate::failure::{Failure, Result};
 use crate::logging::RawLogConfig;
 
@@ -32,7 +33,13 @@ impl RawConfig {
     pub(crate) fn load(data_dir: &Path, named: Option<&Path>) -> Result<Self> {
         let path = named.map_or_else(|| data_dir.join(FILE), Path::to_owned);
         match fs::read_to_string(&path) {
-            Ok(text) => Self::parse(&text, &path),
+            Ok(text) => {
+                let mut raw = Self::parse(&text, &path)?;
+                let folder = path.parent().unwrap_or(Path::new(""));
+                raw.gateway.tls_cert = raw.gateway.tls_cert.map(|file| folder.join(file));
+                raw.gateway.tls_key = raw.gateway.tls_key.map(|file| folder.join(file));
+                Ok(raw)
+            }
             Err(error) if error.kind() == io::ErrorKind::NotFound && named.is_none() => {
                 Ok(Self::default())
             }
@@ -48,10 +55,21 @@ impl RawConfig {
         })
     }
 
-    /// What the command line says wins over the file.
-    pub(crate) fn resolve(mut self, data_dir: PathBuf, listen: Option<String>) -> Result<Config> {
-        if listen.is_some() {
-            self.gateway.listen = listen;
+    /// What the command line and the environment say wins over the file.
+    pub(crate) fn resolve(mut self, data_dir: PathBuf, said: Front) -> Result<Config> {
+        let file = &mut self.gateway;
+        file.listen = said.listen.or(file.listen.take());
+        // A variable that is there and empty says nothing.
+        let said_url = said.public_url.filter(|url| !url.is_empty());
+        file.public_url = said_url.or(file.public_url.take());
+        // The two belong together: half of each would be a third pair.
+        if said.tls_cert.is_some() || said.tls_key.is_some() {
+            (file.tls_cert, file.tls_key) = (said.tls_cert, said.tls_key);
+        }
+        let proxies: Vec<_> =
+            said.trusted_proxy.into_iter().filter(|proxy| !proxy.is_empty()).collect();
+        if !proxies.is_empty() {
+            file.trusted_proxies = Some(proxies);
         }
         Ok(Config { gateway: self.gateway.resolve(data_dir)?, log: self.log })
     }
@@ -109,11 +127,40 @@ mod tests {
 
     #[test]
     fn the_command_line_wins_over_the_file() {
-        let raw = parse("[gateway]\nlisten = \"127.0.0.1:1\"\n").unwrap();
-        let config = raw.clone().resolve("/data".into(), None).unwrap();
-        assert_eq!(config.gateway.listen.to_string(), "127.0.0.1:1");
-        let config = raw.resolve("/data".into(), Some("127.0.0.1:2".to_owned())).unwrap();
-        assert_eq!(config.gateway.listen.to_string(), "127.0.0.1:2");
+        let text = "[gateway]\nlisten = \"127.0.0.1:1\"\npublic_url = \"https://a.example\"\n\
+                    trusted_proxies = [\"10.0.0.1\"]\ntls_cert = \"a\"\ntls_key = \"a\"\n";
+        let raw = parse(text).unwrap();
+        let resolve = |said| raw.clone().resolve("/data".into(), said).unwrap().gateway;
+        let file = resolve(Front {
+            public_url: Some(String::new()),
+            trusted_proxy: vec![String::new()],
+            ..Front::default()
+        });
+        assert_eq!(file.listen.to_string(), "127.0.0.1:1");
+        assert_eq!(file.front.public, Some("https://a.example".parse().unwrap()));
+        assert_eq!(file.front.proxies, ["10.0.0.1".parse().unwrap()]);
+        assert_eq!(file.tls.unwrap().cert, Path::new("a"));
+        let line = resolve(Front {
+            listen: Some("127.0.0.1:2".to_owned()),
+            tls_cert: Some("b".into()),
+            tls_key: Some("b".into()),
+            public_url: Some("https://b.example".to_owned()),
+            trusted_proxy: vec!["10.0.0.2".to_owned(), "::1".to_owned()],
+        });
+        assert_eq!(line.listen.to_string(), "127.0.0.1:2");
+        assert_eq!(line.front.public, Some("https://b.example".parse().unwrap()));
+        assert_eq!(line.front.proxies, ["10.0.0.2".parse().unwrap(), "::1".parse().unwrap()]);
+        assert_eq!(line.tls.unwrap().cert, Path::new("b"));
+    }
+
+    #[test]
+    fn files_that_the_file_names_are_beside_it() {
+        let dir = tempfile::tempdir().unwrap();
+        let text = "[gateway]\ntls_cert = \"cert.pem\"\ntls_key = \"/etc/key.pem\"\n";
+        fs::write(dir.path().join(FILE), text).unwrap();
+        let raw = RawConfig::load(dir.path(), None).unwrap();
+        assert_eq!(raw.gateway.tls_cert, Some(dir.path().join("cert.pem")));
+        assert_eq!(raw.gateway.tls_key, Some("/etc/key.pem".into()));
     }
 
     #[test]

@@ -9,6 +9,8 @@ fn nacre(args: &[&str]) -> String {
         .args(args)
         .env_remove("NACRE_DATA")
         .env_remove("NACRE_CONFIG")
+        .env_remove("PUBLIC_URL")
+        .env_remove("NACRE_TRUSTED_PROXIES")
         .env("COLUMNS", "100")
         .output()
         .unwrap();

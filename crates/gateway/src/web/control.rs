@@ -166,7 +166,7 @@ async fn door(
         Entrance::Tcp(peer) => Some(peer.ip()),
         Entrance::Unix => None,
     };
-    Ok(proxy::forward(&sandbox, path, Forwarded { peer, prefix: "" }, request).await)
+    Ok(proxy::forward(&sandbox, path, Forwarded::by_name(peer), request).await)
 }
 
 /// What follows `/{name}/door`, not decoded, with the query.

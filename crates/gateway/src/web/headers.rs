@@ -3,10 +3,13 @@
 use std::net::IpAddr;
 
 use http::header::{
-    AUTHORIZATION, CONNECTION, COOKIE, FORWARDED, HOST, PROXY_AUTHENTICATE, PROXY_AUTHORIZATION,
-    SET_COOKIE, TE, TRAILER, TRANSFER_ENCODING, UPGRADE,
+    ALT_SVC, AUTHORIZATION, CONNECTION, COOKIE, FORWARDED, HOST, PROXY_AUTHENTICATE,
+    PROXY_AUTHORIZATION, SET_COOKIE, STRICT_TRANSPORT_SECURITY, TE, TRAILER, TRANSFER_ENCODING,
+    UPGRADE,
 };
 use http::{HeaderMap, HeaderName, HeaderValue};
+
+use super::cookies::Jar;
 
 static HOP_BY_HOP: [HeaderName; 9] = [
     CONNECTION,
@@ -20,9 +23,14 @@ static HOP_BY_HOP: [HeaderName; 9] = [
     HeaderName::from_static("proxy-connection"),
 ];
 
-/// The gateway's own: a sandbox neither sees nor sets them.
-static FROM_CLIENT: [HeaderName; 3] = [COOKIE, AUTHORIZATION, FORWARDED];
-static FROM_SANDBOX: [HeaderName; 2] = [SET_COOKIE, HeaderName::from_static("clear-site-data")];
+static FROM_CLIENT: [HeaderName; 2] = [AUTHORIZATION, FORWARDED];
+/// These speak for the whole origin, which a sandbox shares with the gateway and the other roles.
+static FROM_SANDBOX: [HeaderName; 4] = [
+    ALT_SVC,
+    STRICT_TRANSPORT_SECURITY,
+    HeaderName::from_static("clear-site-data"),
+    HeaderName::from_static("service-worker-allowed"),
+];
 const CLAIMED_PREFIXES: &[&str] = &["x-nacre-", "x-forwarded-"];
 
 /// What the gateway vouches for.
@@ -31,18 +39,34 @@ pub(crate) struct Forwarded {
     /// Absent when the client came over the unix socket.
     pub(crate) peer: Option<IpAddr>,
     pub(crate) prefix: &'static str,
+    /// The browser speaks https.
+    pub(crate) secure: bool,
+    /// Whose cookies cross; none do when no role is asked.
+    pub(crate) jar: Option<Jar>,
+}
+
+impl Forwarded {
+    /// To a sandbox by its name, for programs: no role, and so no cookies.
+    pub(crate) fn by_name(peer: Option<IpAddr>) -> Self {
+        Self { peer, prefix: "", secure: false, jar: None }
+    }
 }
 
 /// Leaves what a sandbox may see and adds what the gateway vouches for.
 pub(crate) fn inward(headers: &mut HeaderMap, forwarded: Forwarded) {
-    let upgrade = headers.get(UPGRADE).cloned();
+    let upgrade = headers.get(UPGRADE).cloned().filter(|wanted| !is_http(wanted));
     remove_hop_by_hop(headers);
     remove(headers, &FROM_CLIENT);
     remove_claims(headers);
+    match forwarded.jar {
+        Some(jar) => jar.inward(headers),
+        None => drop(headers.remove(COOKIE)),
+    }
     let host = headers.get(HOST).cloned().unwrap_or(HeaderValue::from_static("localhost"));
     headers.insert("x-nacre-user", HeaderValue::from_static("owner"));
     headers.insert("x-forwarded-host", host.clone());
-    headers.insert("x-forwarded-proto", HeaderValue::from_static("http"));
+    let scheme = if forwarded.secure { "https" } else { "http" };
+    headers.insert("x-forwarded-proto", HeaderValue::from_static(scheme));
     headers.insert(HOST, host);
     if let Some(peer) = forwarded.peer.and_then(|ip| HeaderValue::from_str(&ip.to_string()).ok()) {
         headers.insert("x-forwarded-for", peer);
@@ -53,12 +77,22 @@ pub(crate) fn inward(headers: &mut HeaderMap, forwarded: Forwarded) {
     restore_upgrade(headers, upgrade);
 }
 
-/// Leaves what a client may see. A sandbox gets no cookies, so those it sets could only overwrite
-/// the owner's session.
-pub(crate) fn outward(headers: &mut HeaderMap, switching: bool) {
+/// Another HTTP inside an upgrade would carry requests that nobody checked.
+fn is_http(upgrade: &HeaderValue) -> bool {
+    upgrade.to_str().is_ok_and(|wanted| {
+        wanted.split(',').any(|name| name.trim().to_ascii_lowercase().starts_with("h2"))
+    })
+}
+
+/// Leaves what a client may see.
+pub(crate) fn outward(headers: &mut HeaderMap, switching: bool, jar: Option<Jar>) {
     let upgrade = headers.get(UPGRADE).cloned().filter(|_| switching);
     remove_hop_by_hop(headers);
     remove(headers, &FROM_SANDBOX);
+    match jar {
+        Some(jar) => jar.outward(headers),
+        None => drop(headers.remove(SET_COOKIE)),
+    }
     restore_upgrade(headers, upgrade);
 }
 
@@ -102,6 +136,7 @@ fn remove(headers: &mut HeaderMap, names: &[HeaderName]) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::routes::Role;
 
     fn map(pairs: &[(&'static str, &'static str)]) -> HeaderMap {
         pairs
@@ -114,7 +149,7 @@ mod tests {
     fn secrets_claims_and_connection_details_stay_outside() {
         let mut headers = map(&[
             ("host", "127.0.0.1:8080"),
-            ("cookie", "nacre_session=secret"),
+            ("cookie", "nacre_session=secret; nacre_app_dev_a=1"),
             ("authorization", "Bearer secret"),
             ("connection", "close, x-private"),
             ("x-private", "1"),
@@ -125,13 +160,22 @@ mod tests {
             ("te", "trailers"),
             ("accept", "text/html"),
         ]);
-        inward(&mut headers, Forwarded { peer: Some([127, 0, 0, 1].into()), prefix: "/dev" });
+        inward(
+            &mut headers,
+            Forwarded {
+                peer: Some([127, 0, 0, 1].into()),
+                prefix: "/dev",
+                secure: true,
+                jar: Some(Jar { role: Role::Dev, secure: true }),
+            },
+        );
         let expected = map(&[
             ("host", "127.0.0.1:8080"),
             ("accept", "text/html"),
             ("x-nacre-user", "owner"),
             ("x-forwarded-host", "127.0.0.1:8080"),
-            ("x-forwarded-proto", "http"),
+            ("cookie", "a=1"),
+            ("x-forwarded-proto", "https"),
             ("x-forwarded-for", "127.0.0.1"),
             ("x-forwarded-prefix", "/dev"),
         ]);
@@ -145,10 +189,23 @@ mod tests {
             ("upgrade", "websocket"),
             ("sec-websocket-key", "k"),
         ]);
-        inward(&mut headers, Forwarded { peer: None, prefix: "" });
+        inward(&mut headers, Forwarded::by_name(None));
         assert_eq!(headers["upgrade"], "websocket");
         assert_eq!(headers["connection"], "upgrade");
         assert_eq!(headers["sec-websocket-key"], "k");
+    }
+
+    #[test]
+    fn an_upgrade_to_another_http_is_an_ordinary_request() {
+        for upgrade in ["h2c", "H2C", "websocket, h2c"] {
+            let mut headers =
+                map(&[("connection", "upgrade, http2-settings"), ("http2-settings", "x")]);
+            headers.insert(UPGRADE, HeaderValue::from_static(upgrade));
+            inward(&mut headers, Forwarded::by_name(None));
+            for name in ["upgrade", "connection", "http2-settings"] {
+                assert!(!headers.contains_key(name), "{upgrade}: {name}");
+            }
+        }
     }
 
     #[test]
@@ -156,10 +213,13 @@ mod tests {
         let mut headers = map(&[
             ("set-cookie", "nacre_session=evil"),
             ("clear-site-data", "\"cookies\""),
+            ("strict-transport-security", "max-age=1"),
+            ("alt-svc", "h2=\"evil.example:443\""),
+            ("service-worker-allowed", "/"),
             ("upgrade", "h2c"),
             ("etag", "x"),
         ]);
-        outward(&mut headers, false);
+        outward(&mut headers, false, None);
         assert_eq!(headers, map(&[("etag", "x")]));
     }
 }

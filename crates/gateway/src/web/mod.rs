@@ -1,10 +1,12 @@
 //! What answers HTTP: checks first, then the route, then who owns it.
 //!
-//! Two ways in, one set of handlers. Browsers come over TCP and need a loopback `Host`, a session
+//! Two ways in, one set of handlers. Browsers come over TCP and need a name that is ours, a session
 //! and, to change anything, proof that the request comes from our own pages. The CLI comes over
-//! the unix socket, where the kernel says who it is.
+//! the unix socket, where the kernel says who it is. A request that can be read in two ways goes
+//! no further than [`target`].
 
 mod control;
+mod cookies;
 mod follow;
 mod guard;
 mod headers;
@@ -13,6 +15,9 @@ mod proxy;
 pub(crate) mod reply;
 pub(crate) mod serve;
 mod sign_in;
+mod target;
+pub(crate) mod visitor;
+mod way_back;
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -22,21 +27,26 @@ use std::time::Instant;
 use axum::Router;
 use axum::body::Body;
 use axum::response::Response;
-use http::Request;
+use http::header::{CONNECTION, HOST};
+use http::{HeaderValue, Request, Version};
 use hyper::body::Incoming;
 use nacre_wire::control::Shutdown;
 use nacre_wire::{ApiError, ErrorKind};
 use tokio::sync::watch;
 use tower::ServiceExt;
 
-use crate::routes::{self, Role, Route, Target};
+use crate::routes::{Auth, Owner, Part, Role};
 use crate::sandboxes::Sandboxes;
+use cookies::Jar;
 use headers::Forwarded;
 pub(crate) use sign_in::SignIn;
+use target::{Refusal, Target};
+use visitor::{Front, Visitor};
 
 /// How a request came in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Entrance {
+    /// The visitor's address, as far as our proxies tell.
     Tcp(SocketAddr),
     /// The kernel vouches for the peer: it is the user who runs the gateway, or root.
     Unix,
@@ -48,16 +58,19 @@ pub(crate) struct App {
     pub(crate) sign_in: SignIn,
     pub(crate) data_dir: PathBuf,
     pub(crate) address: SocketAddr,
-    /// A host name that browsers may use besides loopback names.
-    pub(crate) host: Option<String>,
+    pub(crate) front: Front,
     pub(crate) started: Instant,
     /// Set when somebody asks the gateway to stop.
     pub(crate) shutdown: watch::Sender<Option<Shutdown>>,
 }
 
 impl App {
+    /// What to open in a browser.
     pub(crate) fn url(&self) -> String {
-        format!("http://{}", self.address)
+        match &self.front.public {
+            Some(public) => public.origin(),
+            None => format!("{}://{}", if self.front.tls { "https" } else { "http" }, self.address),
+        }
     }
 }
 
@@ -74,38 +87,67 @@ impl Site {
     }
 
     pub(crate) async fn answer(&self, entrance: Entrance, request: Request<Incoming>) -> Response {
-        let request = request.map(Body::new);
+        let mut request = request.map(Body::new);
+        let target =
+            target::read(request.method(), request.version(), request.uri(), request.headers());
+        let target = match target {
+            Ok(target) => target,
+            Err(refusal) => return refused(refusal, request.version()),
+        };
         match entrance {
-            Entrance::Unix => self.answer_owner(request).await,
-            Entrance::Tcp(peer) => self.answer_browser(peer, request).await,
+            Entrance::Unix => self.answer_owner(target, request).await,
+            Entrance::Tcp(peer) => {
+                let (front, headers) = (&self.app.front, request.headers());
+                match front.visitor(peer.ip(), target.host.as_ref(), headers) {
+                    Ok(visitor) => {
+                        if let Ok(host) = HeaderValue::from_str(&visitor.host) {
+                            request.headers_mut().insert(HOST, host);
+                        }
+                        self.answer_browser(peer, visitor, target, request).await
+                    }
+                    Err(error) => reply::error(&error),
+                }
+            }
         }
     }
 
-    async fn answer_owner(&self, request: Request<Body>) -> Response {
-        match routes::decide(request.uri().path()) {
-            Route::Control => self.control(Entrance::Unix, request).await,
-            Route::Login | Route::Reserved | Route::Role(_) => nothing_here(&request),
+    async fn answer_owner(&self, target: Target, request: Request<Body>) -> Response {
+        match target.row.owner {
+            Owner::Gateway(Part::Control) => self.control(Entrance::Unix, request).await,
+            Owner::Gateway(_) | Owner::Role(_) => nothing_here(&request),
         }
     }
 
-    async fn answer_browser(&self, peer: SocketAddr, request: Request<Body>) -> Response {
-        if let Err(error) = guard::check_host(request.headers(), self.app.host.as_deref()) {
-            return reply::error(&error);
+    async fn answer_browser(
+        &self,
+        peer: SocketAddr,
+        visitor: Visitor,
+        target: Target,
+        request: Request<Body>,
+    ) -> Response {
+        match target.row.auth {
+            Auth::Nothing => {}
+            Auth::PolicyToken => return no_policy_token(),
+            Auth::Session => {
+                if !self.app.sign_in.is_signed_in(request.headers(), visitor.secure).await {
+                    return reply::sign_in_first(&request);
+                }
+                if let Err(error) = guard::check_same_origin(&request, &visitor) {
+                    return reply::error(&error);
+                }
+            }
         }
-        let route = routes::decide(request.uri().path());
-        if route == Route::Login {
-            return sign_in::answer(&self.app.sign_in, request).await;
-        }
-        if !self.app.sign_in.is_signed_in(request.headers()).await {
-            return reply::sign_in_first(&request);
-        }
-        if let Err(error) = guard::check_same_origin(&request) {
-            return reply::error(&error);
-        }
-        match route {
-            Route::Login | Route::Reserved => nothing_here(&request),
-            Route::Control => self.control(Entrance::Tcp(peer), request).await,
-            Route::Role(target) => self.forward(peer, target, request).await,
+        match target.row.owner {
+            Owner::Gateway(Part::SignIn) => {
+                sign_in::answer(&self.app.sign_in, request, visitor.secure).await
+            }
+            Owner::Gateway(Part::Control) => {
+                let address = SocketAddr::new(visitor.ip, peer.port());
+                self.control(Entrance::Tcp(address), request).await
+            }
+            Owner::Gateway(Part::Slash) => reply::add_slash(&request),
+            Owner::Gateway(Part::Provider | Part::Reserved) => nothing_here(&request),
+            Owner::Role(role) => self.forward(&visitor, role, target.path, request).await,
         }
     }
 
@@ -117,9 +159,15 @@ impl Site {
         }
     }
 
-    async fn forward(&self, peer: SocketAddr, target: Target, request: Request<Body>) -> Response {
-        let Some(sandbox) = self.app.sandboxes.by_role(target.role) else {
-            return match target.role {
+    async fn forward(
+        &self,
+        visitor: &Visitor,
+        role: Role,
+        path: String,
+        request: Request<Body>,
+    ) -> Response {
+        let Some(sandbox) = self.app.sandboxes.by_role(role) else {
+            return match role {
                 Role::Dev => nothing_here(&request),
                 Role::Live => {
                     let error = ApiError::new(ErrorKind::Unavailable, "there is no live sandbox")
@@ -128,11 +176,28 @@ impl Site {
                 }
             };
         };
-        let uri = request.uri().path_and_query().map_or("/", |path| path.as_str());
-        let path = routes::strip_prefix(uri, target.prefix);
-        let forwarded = Forwarded { peer: Some(peer.ip()), prefix: target.prefix };
+        let forwarded = Forwarded {
+            peer: Some(visitor.ip),
+            prefix: role.prefix(),
+            secure: visitor.secure,
+            jar: Some(Jar { role, secure: visitor.secure }),
+        };
         proxy::forward(&sandbox, path, forwarded, request).await
     }
+}
+
+/// What follows on a connection whose client we do not understand is not understood either.
+fn refused(refusal: Refusal, version: Version) -> Response {
+    let mut response = reply::error(&refusal.into());
+    if version != Version::HTTP_2 {
+        response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+    }
+    response
+}
+
+/// Sandboxes will get tokens for models; a session is none.
+fn no_policy_token() -> Response {
+    reply::error(&ApiError::new(ErrorKind::Unauthorized, "a policy token is needed here"))
 }
 
 fn nothing_here(request: &Request<Body>) -> Response {

@@ -48,7 +48,7 @@ pub(crate) async fn forward(
             if let (true, Some(client)) = (switching, client) {
                 join(client, hyper::upgrade::on(&mut response));
             }
-            headers::outward(response.headers_mut(), switching);
+            headers::outward(response.headers_mut(), switching, forwarded.jar);
             response.map(Body::new)
         }
         Err(error) => {

@@ -2,12 +2,13 @@
 
 use axum::body::Body;
 use axum::response::{Html, IntoResponse, Response};
-use http::header::{ACCEPT, CACHE_CONTROL, LOCATION, RETRY_AFTER};
+use http::header::{ACCEPT, CACHE_CONTROL, LOCATION, RETRY_AFTER, UPGRADE};
 use http::{HeaderMap, HeaderValue, Method, Request, StatusCode};
 use nacre_wire::error::ErrorBody;
 use nacre_wire::{ApiError, ErrorKind};
 
 use super::pages;
+use super::way_back::WayBack;
 
 /// The error in the one shape that every API of Nacre uses.
 pub(crate) fn error(error: &ApiError) -> Response {
@@ -18,15 +19,27 @@ pub(crate) fn error(error: &ApiError) -> Response {
 /// A browser that navigates is sent to the sign-in page; everything else learns why not.
 pub(crate) fn sign_in_first(request: &Request<Body>) -> Response {
     if is_navigation(request.method(), request.headers()) {
-        return redirect("/login");
+        let path = request.uri().path_and_query().and_then(|path| WayBack::parse(path.as_str()));
+        return redirect(&path.map_or("/login".to_owned(), |path| path.sign_in_page()));
     }
     error(
         &ApiError::new(ErrorKind::Unauthorized, "not signed in").hint("run nacre login for a link"),
     )
 }
 
-pub(crate) fn redirect(to: &'static str) -> Response {
+pub(crate) fn redirect(to: &str) -> Response {
     (StatusCode::SEE_OTHER, [(LOCATION, to), (CACHE_CONTROL, "no-store")]).into_response()
+}
+
+/// To the same path with a slash, method and body included.
+pub(crate) fn add_slash(request: &Request<Body>) -> Response {
+    let query = request.uri().query().map_or(String::new(), |query| format!("?{query}"));
+    let mut response = redirect(&format!("{}/{query}", request.uri().path()));
+    let plain = matches!(*request.method(), Method::GET | Method::HEAD);
+    if !plain || request.headers().contains_key(UPGRADE) {
+        *response.status_mut() = StatusCode::PERMANENT_REDIRECT;
+    }
+    response
 }
 
 /// The sandbox that should answer cannot now.
@@ -64,7 +77,5 @@ pub(crate) fn is_navigation(method: &Method, headers: &HeaderMap) -> bool {
         .get(ACCEPT)
         .and_then(|accept| accept.to_str().ok())
         .is_some_and(|accept| accept.contains("text/html"));
-    matches!(*method, Method::GET | Method::HEAD)
-        && wants_html
-        && !headers.contains_key(http::header::UPGRADE)
+    matches!(*method, Method::GET | Method::HEAD) && wants_html && !headers.contains_key(UPGRADE)
 }

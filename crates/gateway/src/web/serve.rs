@@ -1,4 +1,7 @@
-//! Accept loops: hyper over TCP and over the unix socket.
+//! Accept loops: hyper over TCP, in TLS or not, and over the unix socket.
+//!
+//! HTTP/2 is spoken where TLS agreed on it. It is not told to carry WebSockets, so browsers open
+//! those over HTTP/1.1, where they are raw bytes like any other upgrade.
 
 use std::convert::Infallible;
 use std::net::SocketAddr;
@@ -6,18 +9,28 @@ use std::time::Duration;
 
 use http::Request;
 use hyper::body::Incoming;
-use hyper::server::conn::http1;
+use hyper::server::conn::{http1, http2};
 use hyper::service::service_fn;
-use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::net::{TcpListener, UnixListener};
+use tokio::net::{TcpListener, TcpStream, UnixListener};
+use tokio_rustls::TlsAcceptor;
+use tokio_rustls::server::TlsStream;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use super::{Entrance, Site};
+use crate::tls;
 
 /// A client that opens a connection and says nothing is let go.
 const HEADER_TIMEOUT: Duration = Duration::from_secs(30);
+const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
+/// What one HTTP/2 connection may have under way, and how much of a body may be on its way.
+const STREAMS: u32 = 128;
+const STREAM_WINDOW: u32 = 1024 * 1024;
+const CONNECTION_WINDOW: u32 = 4 * 1024 * 1024;
+/// A peer that vanished without a word is noticed by this.
+const PING_EVERY: Duration = Duration::from_secs(30);
 /// After a failed accept (such as no file descriptors left), so that the loop does not spin.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
@@ -29,7 +42,7 @@ pub(crate) struct Server {
 }
 
 impl Server {
-    pub(crate) async fn accept_tcp(self, listener: TcpListener) {
+    pub(crate) async fn accept_tcp(self, listener: TcpListener, tls: Option<TlsAcceptor>) {
         loop {
             let accepted = tokio::select! {
                 () = self.stop.cancelled() => return,
@@ -39,7 +52,14 @@ impl Server {
                 Ok((stream, peer)) => {
                     // Small frames (keystrokes) must not wait for full packets.
                     let _ = stream.set_nodelay(true);
-                    self.serve(stream, Entrance::Tcp(peer));
+                    match tls.clone() {
+                        Some(tls) => {
+                            self.connections.spawn(self.clone().serve_tls(tls, stream, peer));
+                        }
+                        None => {
+                            self.connections.spawn(self.clone().serve(stream, Entrance::Tcp(peer)));
+                        }
+                    }
                 }
                 Err(error) => self.accept_failed(&error).await,
             }
@@ -56,7 +76,7 @@ impl Server {
             match accepted {
                 Ok((stream, _)) => match stream.peer_cred() {
                     Ok(peer) if peer.uid() == us || peer.uid() == 0 => {
-                        self.serve(stream, Entrance::Unix);
+                        self.connections.spawn(self.clone().serve(stream, Entrance::Unix));
                     }
                     Ok(peer) => tracing::warn!(uid = peer.uid(), "refused on the unix socket"),
                     Err(error) => tracing::warn!(%error, "a peer without credentials"),
@@ -71,34 +91,69 @@ impl Server {
         tokio::time::sleep(ACCEPT_PAUSE).await;
     }
 
-    fn serve<S>(&self, stream: S, entrance: Entrance)
+    async fn serve_tls(self, tls: TlsAcceptor, stream: TcpStream, peer: SocketAddr) {
+        let handshake = tokio::time::timeout(HANDSHAKE_TIMEOUT, tls.accept(stream)).await;
+        match handshake {
+            Ok(Ok(stream)) if tls::is_http2(&stream) => self.serve_http2(stream, peer).await,
+            Ok(Ok(stream)) => self.serve(stream, Entrance::Tcp(peer)).await,
+            Ok(Err(error)) => tracing::debug!(%peer, %error, "a TLS handshake failed"),
+            Err(_) => tracing::debug!(%peer, "a TLS handshake took too long"),
+        }
+    }
+
+    async fn serve<S>(self, stream: S, entrance: Entrance)
     where
         S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
     {
-        let (site, stop) = (self.site.clone(), self.stop.clone());
-        self.connections.spawn(async move {
-            let service = service_fn(move |request: Request<Incoming>| {
-                let site = site.clone();
-                async move { Ok::<_, Infallible>(site.answer(entrance, request).await) }
-            });
-            let mut connection = std::pin::pin!(
-                http1::Builder::new()
-                    .timer(TokioTimer::new())
-                    .header_read_timeout(HEADER_TIMEOUT)
-                    .serve_connection(TokioIo::new(stream), service)
-                    .with_upgrades()
-            );
-            let ended = tokio::select! {
-                ended = connection.as_mut() => ended,
-                () = stop.cancelled() => {
-                    connection.as_mut().graceful_shutdown();
-                    connection.await
-                }
-            };
-            if let Err(error) = ended {
-                tracing::debug!(%error, "a connection ended early");
-            }
+        let Self { site, stop, .. } = self;
+        let service = service_fn(move |request: Request<Incoming>| {
+            let site = site.clone();
+            async move { Ok::<_, Infallible>(site.answer(entrance, request).await) }
         });
+        let mut connection = std::pin::pin!(
+            http1::Builder::new()
+                .timer(TokioTimer::new())
+                .header_read_timeout(HEADER_TIMEOUT)
+                .serve_connection(TokioIo::new(stream), service)
+                .with_upgrades()
+        );
+        let ended = tokio::select! {
+            ended = connection.as_mut() => ended,
+            () = stop.cancelled() => {
+                connection.as_mut().graceful_shutdown();
+                connection.await
+            }
+        };
+        if let Err(error) = ended {
+            tracing::debug!(%error, "a connection ended early");
+        }
+    }
+
+    async fn serve_http2(self, stream: TlsStream<TcpStream>, peer: SocketAddr) {
+        let Self { site, stop, .. } = self;
+        let service = service_fn(move |request: Request<Incoming>| {
+            let site = site.clone();
+            async move { Ok::<_, Infallible>(site.answer(Entrance::Tcp(peer), request).await) }
+        });
+        let mut connection = std::pin::pin!(
+            http2::Builder::new(TokioExecutor::new())
+                .timer(TokioTimer::new())
+                .max_concurrent_streams(STREAMS)
+                .initial_stream_window_size(STREAM_WINDOW)
+                .initial_connection_window_size(CONNECTION_WINDOW)
+                .keep_alive_interval(PING_EVERY)
+                .serve_connection(TokioIo::new(stream), service)
+        );
+        let ended = tokio::select! {
+            ended = connection.as_mut() => ended,
+            () = stop.cancelled() => {
+                connection.as_mut().graceful_shutdown();
+                connection.await
+            }
+        };
+        if let Err(error) = ended {
+            tracing::debug!(%error, "a connection ended early");
+        }
     }
 }
 

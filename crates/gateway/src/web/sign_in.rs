@@ -13,12 +13,16 @@ use http::{HeaderMap, HeaderValue, Method, Request, StatusCode};
 use nacre_wire::control::SignInLink;
 use nacre_wire::{ApiError, ErrorKind};
 
-use super::guard::{SESSION_COOKIE, session_cookie};
+use super::cookies::pairs;
+use super::way_back::WayBack;
 use super::{pages, reply};
 use crate::clock::now_ms;
 use crate::sandboxes::errors;
 use crate::secret::{Secret, SecretHash};
 use crate::store::{SESSION_LIFETIME, SIGN_IN_LIFETIME, Store};
+
+/// Looked at in one request, of however many it brings.
+const MOST_SESSIONS: usize = 4;
 
 pub(crate) struct SignIn {
     store: Store,
@@ -49,15 +53,24 @@ impl SignIn {
         Ok(good.map_err(errors::from_store)?.then_some(session))
     }
 
-    pub(crate) async fn is_signed_in(&self, headers: &HeaderMap) -> bool {
-        let Some(cookie) = session_cookie(headers) else { return false };
-        let hash = Secret::presented(cookie).hash();
-        if let Some(expires) = self.remembered(&hash) {
+    /// A script on our origin can add a cookie of this name, for a longer path; the owner's own is
+    /// still among them.
+    pub(crate) async fn is_signed_in(&self, headers: &HeaderMap, secure: bool) -> bool {
+        for session in sessions(headers, secure).take(MOST_SESSIONS) {
+            if self.is_good(Secret::presented(session).hash()).await {
+                return true;
+            }
+        }
+        false
+    }
+
+    async fn is_good(&self, session: SecretHash) -> bool {
+        if let Some(expires) = self.remembered(&session) {
             return expires > now_ms();
         }
-        match self.store.session_expiry(hash).await {
+        match self.store.session_expiry(session).await {
             Ok(Some(expires)) => {
-                self.known.lock().unwrap_or_else(PoisonError::into_inner).insert(hash, expires);
+                self.known.lock().unwrap_or_else(PoisonError::into_inner).insert(session, expires);
                 expires > now_ms()
             }
             Ok(None) => false,
@@ -74,45 +87,73 @@ impl SignIn {
 }
 
 /// `GET /login`, with or without a token.
-pub(crate) async fn answer(sign_in: &SignIn, request: Request<Body>) -> Response {
+pub(crate) async fn answer(sign_in: &SignIn, request: Request<Body>, secure: bool) -> Response {
     match *request.method() {
         Method::GET => {}
         // A link checker that only looks must not use the link up.
         Method::HEAD => return reply::page(StatusCode::OK, pages::sign_in()),
-        _ => {
-            let mut response = reply::error(&ApiError::new(
-                ErrorKind::InvalidRequest,
-                format!("{} /login: only GET is answered", request.method()),
-            ));
-            *response.status_mut() = StatusCode::METHOD_NOT_ALLOWED;
-            response.headers_mut().insert(ALLOW, HeaderValue::from_static("GET, HEAD"));
-            return response;
-        }
+        _ => return wrong_method(request.method()),
     }
-    let token = request
-        .uri()
-        .query()
-        .and_then(|query| query.split('&').find_map(|pair| pair.strip_prefix("token=")));
-    match token {
-        None => reply::page(StatusCode::OK, pages::sign_in()),
-        Some(token) => match sign_in.redeem(token).await {
-            Ok(Some(session)) => welcome(&session),
-            // The back button after signing in must not look like a failure.
-            Ok(None) if sign_in.is_signed_in(request.headers()).await => reply::redirect("/"),
-            Ok(None) => reply::page(StatusCode::UNAUTHORIZED, pages::link_spent()),
-            Err(error) => reply::error(&error),
-        },
+    let query = request.uri().query().unwrap_or("");
+    let asked = WayBack::from_query(query);
+    let way_back = asked.clone().or_else(|| WayBack::from_cookie(request.headers()));
+    let to = way_back.as_ref().map_or("/", WayBack::as_str);
+    let token = query.split('&').find_map(|pair| pair.strip_prefix("token="));
+    let redeemed = match token {
+        Some(token) => sign_in.redeem(token).await,
+        None => Ok(None),
+    };
+    match (redeemed, token) {
+        (Ok(Some(session)), _) => welcome(&session, to, secure),
+        // The back button after signing in must not look like a failure.
+        (Ok(None), _) if sign_in.is_signed_in(request.headers(), secure).await => {
+            reply::redirect(to)
+        }
+        (Ok(None), Some(_)) => reply::page(StatusCode::UNAUTHORIZED, pages::link_spent()),
+        (Ok(None), None) => sign_in_page(asked.as_ref()),
+        (Err(error), _) => reply::error(&error),
     }
 }
 
-fn welcome(session: &Secret) -> Response {
+fn wrong_method(method: &Method) -> Response {
+    let message = format!("{method} /login: only GET is answered");
+    let mut response = reply::error(&ApiError::new(ErrorKind::InvalidRequest, message));
+    *response.status_mut() = StatusCode::METHOD_NOT_ALLOWED;
+    response.headers_mut().insert(ALLOW, HeaderValue::from_static("GET, HEAD"));
+    response
+}
+
+fn sign_in_page(way_back: Option<&WayBack>) -> Response {
+    let mut response = reply::page(StatusCode::OK, pages::sign_in());
+    let cookie = way_back.map(|way_back| way_back.cookie(SIGN_IN_LIFETIME.as_secs()));
+    if let Some(cookie) = cookie.and_then(|cookie| HeaderValue::try_from(cookie).ok()) {
+        response.headers_mut().insert(SET_COOKIE, cookie);
+    }
+    response
+}
+
+/// Over https, browsers take a cookie of this name from this host alone, for all of it.
+fn cookie_name(secure: bool) -> &'static str {
+    if secure { "__Host-nacre_session" } else { "nacre_session" }
+}
+
+fn sessions(headers: &HeaderMap, secure: bool) -> impl Iterator<Item = &str> {
+    let named = move |pair: &'_ str| {
+        pair.split_once('=').is_some_and(|(name, _)| name == cookie_name(secure))
+    };
+    pairs(headers).filter(move |pair| named(pair)).filter_map(|pair| Some(pair.split_once('=')?.1))
+}
+
+fn welcome(session: &Secret, to: &str, secure: bool) -> Response {
     let cookie = format!(
-        "{SESSION_COOKIE}={}; Path=/; HttpOnly; SameSite=Lax; Max-Age={}",
+        "{}={}; Path=/; HttpOnly; SameSite=Lax; Max-Age={}{}",
+        cookie_name(secure),
         session.reveal(),
-        SESSION_LIFETIME.as_secs()
+        SESSION_LIFETIME.as_secs(),
+        if secure { "; Secure" } else { "" }
     );
-    let mut response = reply::redirect("/");
-    match HeaderValue::from_str(&cookie) {
+    let mut response = reply::redirect(to);
+    match HeaderValue::try_from(cookie) {
         Ok(mut cookie) => {
             cookie.set_sensitive(true);
             response.headers_mut().insert(SET_COOKIE, cookie);
@@ -129,4 +170,23 @@ fn welcome(session: &Secret) -> Response {
 
 fn fresh_secret() -> Result<Secret, ApiError> {
     Secret::generate().map_err(|error| ApiError::io("random numbers", &error))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_session_is_found_among_other_cookies() {
+        let found = |value: &str, secure: bool| {
+            let mut headers = HeaderMap::new();
+            headers.insert("cookie", HeaderValue::from_str(value).unwrap());
+            sessions(&headers, secure).map(str::to_owned).collect::<Vec<_>>()
+        };
+        assert_eq!(found("nacre_session=abc", false), ["abc"]);
+        assert_eq!(found("a=b; nacre_session=abc; nacre_session=d=e", false), ["abc", "d=e"]);
+        assert_eq!(found("xnacre_session=abc; nacre_session", false), [""; 0]);
+        assert_eq!(found("nacre_session=x; __Host-nacre_session=abc", true), ["abc"]);
+        assert_eq!(found("__Host-nacre_session=abc", false), [""; 0]);
+    }
 }

@@ -10,7 +10,9 @@ use http::{HeaderMap, Request, Response, StatusCode};
 use http_body_util::BodyExt;
 use hyper::body::Incoming;
 use hyper_util::rt::TokioIo;
-use nacre_gateway::{Gateway, RawGatewayConfig, RestartPolicy, RunningGateway, SOCKET_FILE};
+use nacre_gateway::{
+    Gateway, GatewayConfig, RawGatewayConfig, RestartPolicy, RunningGateway, SOCKET_FILE,
+};
 use nacre_sandbox::fake::FakeDriver;
 use nacre_wire::client::Client;
 use nacre_wire::control::{CreateSandbox, SandboxInfo, SandboxList, Shutdown};
@@ -23,6 +25,7 @@ pub(crate) struct Host {
     pub(crate) world: FakeDriver,
     pub(crate) data: tempfile::TempDir,
     pub(crate) address: SocketAddr,
+    config: GatewayConfig,
     running: Option<(Runtime, RunningGateway)>,
 }
 
@@ -32,8 +35,27 @@ impl Host {
     }
 
     pub(crate) async fn start_in(world: FakeDriver) -> Self {
+        Self::make(world, RawGatewayConfig::default(), |_| ()).await
+    }
+
+    /// With settings as a person writes them, and some that only tests change.
+    pub(crate) async fn start_as(
+        raw: RawGatewayConfig,
+        change: impl FnOnce(&mut GatewayConfig),
+    ) -> Self {
+        Self::make(world(), raw, change).await
+    }
+
+    async fn make(
+        world: FakeDriver,
+        raw: RawGatewayConfig,
+        change: impl FnOnce(&mut GatewayConfig),
+    ) -> Self {
         let data = tempfile::tempdir().unwrap();
-        let mut host = Self { world, data, address: "127.0.0.1:0".parse().unwrap(), running: None };
+        let mut config = configure(data.path().to_owned(), raw);
+        change(&mut config);
+        let address = config.listen;
+        let mut host = Self { world, data, address, config, running: None };
         host.start_again().await;
         host
     }
@@ -44,7 +66,7 @@ impl Host {
             .enable_all()
             .build()
             .unwrap();
-        let starting = start_gateway(self.data.path().to_owned(), self.world.clone());
+        let starting = Gateway::start(self.config.clone(), Arc::new(self.world.clone()));
         let gateway = runtime.spawn(starting).await.unwrap().unwrap();
         self.address = gateway.address();
         self.running = Some((runtime, gateway));
@@ -116,9 +138,14 @@ impl Host {
     }
 
     pub(crate) async fn link(&self) -> String {
+        self.link_below(&self.origin()).await
+    }
+
+    /// What follows the gateway's address in a fresh link.
+    pub(crate) async fn link_below(&self, origin: &str) -> String {
         let link: nacre_wire::control::SignInLink =
             self.admin().post_json("/admin/sandboxes/gateway/sign-in-link", &()).await.unwrap();
-        link.url.split_once(&self.address.to_string()).unwrap().1.to_owned()
+        link.url.strip_prefix(origin).expect("the link is below the address").to_owned()
     }
 
     /// The cookie of a fresh session.
@@ -177,7 +204,11 @@ pub(crate) async fn start_gateway(
     data: std::path::PathBuf,
     world: FakeDriver,
 ) -> Result<RunningGateway, nacre_gateway::StartError> {
-    let raw = RawGatewayConfig { listen: Some("127.0.0.1:0".to_owned()), ..Default::default() };
+    Gateway::start(configure(data, RawGatewayConfig::default()), Arc::new(world)).await
+}
+
+fn configure(data: std::path::PathBuf, mut raw: RawGatewayConfig) -> GatewayConfig {
+    raw.listen = Some("127.0.0.1:0".to_owned());
     let mut config = raw.resolve(data).unwrap();
     config.restart = RestartPolicy {
         first_wait: Duration::from_millis(1),
@@ -185,7 +216,7 @@ pub(crate) async fn start_gateway(
         attempts: 3,
         steady_after: Duration::from_secs(600),
     };
-    Gateway::start(config, Arc::new(world)).await
+    config
 }
 
 pub(crate) struct Answer {
@@ -195,7 +226,7 @@ pub(crate) struct Answer {
 }
 
 impl Answer {
-    async fn read(response: Response<Incoming>) -> Self {
+    pub(crate) async fn read(response: Response<Incoming>) -> Self {
         let (parts, body) = response.into_parts();
         let body = body.collect().await.unwrap().to_bytes();
         Self { status: parts.status, headers: parts.headers, body }

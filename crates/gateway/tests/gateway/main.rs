@@ -2,10 +2,13 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test that cannot go on has failed")]
 
+mod framing;
 mod host;
 mod lifecycle;
+mod paths;
 mod proxy;
 mod recovery;
 mod sign_in;
+mod tls;
 mod way_up;
 mod world;

@@ -50,7 +50,7 @@ async fn without_a_session_pages_lead_to_sign_in_and_calls_are_refused() {
     let page = host.get("/desktop", &[HTML]).await;
     assert_eq!(
         (page.status, &page.headers["location"]),
-        (StatusCode::SEE_OTHER, &"/login".parse().unwrap())
+        (StatusCode::SEE_OTHER, &"/login?next=/desktop".parse().unwrap())
     );
 
     let login = host.get("/login", &[HTML]).await;

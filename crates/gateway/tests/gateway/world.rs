@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use axum::body::Body;
+use axum::extract::ws::WebSocketUpgrade;
 use axum::response::{IntoResponse, Response};
 use axum::routing::{any, get};
 use axum::{Json, Router};
@@ -49,6 +50,7 @@ fn supervisor(guest: Guest) -> Router {
         )
         .route("/stream", any(|request: Request<Body>| async { request.into_body() }))
         .route("/upgrade", any(upgrade))
+        .route("/socket", any(socket))
         .fallback(show)
 }
 
@@ -73,6 +75,15 @@ async fn upgrade(mut request: Request<Body>) -> Response {
     });
     let headers = [("connection", "upgrade"), ("upgrade", "echo")];
     (StatusCode::SWITCHING_PROTOCOLS, headers).into_response()
+}
+
+/// Echoes messages.
+async fn socket(upgrade: WebSocketUpgrade) -> Response {
+    upgrade.on_upgrade(|mut socket| async move {
+        while let Some(Ok(message)) = socket.recv().await {
+            let _ = socket.send(message).await;
+        }
+    })
 }
 
 struct ToHost(Guest);

@@ -7,6 +7,7 @@ use nacre_wire::control::{Check, CheckStatus};
 use serde_json::json;
 
 use super::Context;
+use super::up::Front;
 use crate::config::RawConfig;
 use crate::failure::Result;
 use crate::{doctor, output};
@@ -17,7 +18,7 @@ pub(crate) struct Doctor {}
 
 pub(crate) async fn run(_command: Doctor, context: &Context) -> Result<ExitCode> {
     let raw = RawConfig::load(&context.data_dir, context.config.as_deref())?;
-    let listen = raw.resolve(context.data_dir.clone(), None)?.gateway.listen;
+    let listen = raw.resolve(context.data_dir.clone(), Front::default())?.gateway.listen;
     let checks = doctor::examine(&context.data_dir, listen).await;
     let failed = checks.iter().any(|check| check.status == CheckStatus::Failed);
     if context.json {

@@ -1,9 +1,10 @@
 //! `nacre up`: be the gateway, here or in the background.
 
+use std::ffi::OsString;
 use std::fs::OpenOptions;
 use std::io::{BufRead, BufReader};
 use std::os::unix::fs::OpenOptionsExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -21,7 +22,7 @@ use crate::{connect, driver, output};
 
 const LOG_FILE: &str = "gateway.log";
 
-#[derive(Debug, Args)]
+#[derive(Debug, Default, Args)]
 #[command(after_help = "\
 Ctrl-C stops the gateway and the sandboxes. SIGTERM stops only the gateway: sandboxes run on and the
 next `nacre up` finds them.
@@ -29,17 +30,67 @@ next `nacre up` finds them.
 Examples:
   nacre up
   nacre up --detach
-  nacre up --listen 127.0.0.1:9000 --data ~/other")]
+  nacre up --listen 127.0.0.1:9000 --data ~/other
+  nacre up --tls-cert fullchain.pem --tls-key privkey.pem
+  nacre up --public-url https://pc.example --trusted-proxy 127.0.0.1")]
 pub(crate) struct Up {
-    /// Address for browsers [default: 127.0.0.1:8080]
-    #[arg(long, value_name = "ADDRESS")]
-    listen: Option<String>,
+    #[command(flatten)]
+    front: Front,
     /// Run in the background and return when it is ready
     #[arg(short, long)]
     detach: bool,
     /// We are the background process: the report goes to a parent that waits for it.
     #[arg(long, hide = true)]
     background: bool,
+}
+
+/// How browsers come in.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Args)]
+pub(crate) struct Front {
+    /// Address for browsers [default: 127.0.0.1:8080]
+    #[arg(long, value_name = "ADDRESS")]
+    pub(crate) listen: Option<String>,
+    /// Certificate chain for https, as a PEM file; read again when it changes
+    #[arg(long, value_name = "FILE", requires = "tls_key")]
+    pub(crate) tls_cert: Option<PathBuf>,
+    /// Its private key, as a PEM file
+    #[arg(long, value_name = "FILE", requires = "tls_cert")]
+    pub(crate) tls_key: Option<PathBuf>,
+    /// The address people use, when a proxy stands before
+    #[arg(long, value_name = "URL", env = "PUBLIC_URL", hide_env_values = true)]
+    pub(crate) public_url: Option<String>,
+    /// A proxy whose X-Forwarded-* headers are believed: an address or a network
+    #[arg(
+        long,
+        value_name = "NETWORK",
+        env = "NACRE_TRUSTED_PROXIES",
+        hide_env_values = true,
+        value_delimiter = ','
+    )]
+    pub(crate) trusted_proxy: Vec<String>,
+}
+
+impl Front {
+    /// The same again for a process that starts elsewhere.
+    fn args(&self) -> Result<Vec<OsString>> {
+        let mut args = Vec::new();
+        let mut add = |flag: &str, value: OsString| args.extend([flag.into(), value]);
+        for (flag, text) in [("--listen", &self.listen), ("--public-url", &self.public_url)] {
+            if let Some(text) = text {
+                add(flag, text.into());
+            }
+        }
+        for (flag, file) in [("--tls-cert", &self.tls_cert), ("--tls-key", &self.tls_key)] {
+            if let Some(file) = file {
+                let path = std::path::absolute(file);
+                add(flag, path.map_err(|error| Failure::io(file.display(), &error))?.into());
+            }
+        }
+        for proxy in &self.trusted_proxy {
+            add("--trusted-proxy", proxy.into());
+        }
+        Ok(args)
+    }
 }
 
 /// What the user learns when it is ready.
@@ -68,7 +119,7 @@ pub(crate) fn run(command: Up, context: &Context) -> Result<ExitCode> {
         let _ = rustix::process::setsid();
     }
     let raw = RawConfig::load(&context.data_dir, context.config.as_deref())?;
-    let config = raw.resolve(context.data_dir.clone(), command.listen.clone())?;
+    let config = raw.resolve(context.data_dir.clone(), command.front.clone())?;
     config.log.install()?;
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
@@ -191,9 +242,7 @@ fn detach(command: &Up, context: &Context) -> Result<ExitCode> {
     if let Some(config) = &context.config {
         again.arg("--config").arg(config);
     }
-    if let Some(listen) = &command.listen {
-        again.args(["--listen", listen]);
-    }
+    again.args(command.front.args()?);
     let mut child = again
         .current_dir("/")
         .stdin(Stdio::null())
@@ -209,7 +258,7 @@ fn detach(command: &Up, context: &Context) -> Result<ExitCode> {
     }
     match serde_json::from_str::<Report>(&line) {
         Ok(report) => {
-            tell(&report, &Up { listen: None, detach: false, background: false }, context)?;
+            tell(&report, &Up::default(), context)?;
             Ok(ExitCode::SUCCESS)
         }
         Err(_) => Err(why_it_failed(&log_path, log_starts_at)),

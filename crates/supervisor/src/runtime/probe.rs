@@ -11,6 +11,7 @@ use hyper::client::conn::http1;
 use hyper_util::rt::TokioIo;
 use tokio::net::TcpStream;
 use tokio::time::{Instant, sleep, timeout};
+use tokio_util::task::AbortOnDropHandle;
 
 const OFTEN: Duration = Duration::from_millis(50);
 const SELDOM: Duration = Duration::from_millis(500);
@@ -72,9 +73,37 @@ async fn status(port: u16, path: &str) -> Option<http::StatusCode> {
         .header(header::ACCEPT, "text/html,*/*")
         .body(Empty::<Bytes>::new())
         .ok()?;
-    tokio::select! {
-        // Ends only when the server closes without an answer.
-        _ = connection => None,
-        response = sender.send_request(request) => Some(response.ok()?.status()),
+    // Not raced with the answer: one that is short comes with the end of its connection.
+    let _connection = AbortOnDropHandle::new(tokio::spawn(connection));
+    Some(sender.send_request(request).await.ok()?.status())
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    use tokio::net::TcpListener;
+
+    use super::*;
+
+    /// What a server that says this, and closes, is taken for.
+    async fn check(answer: &'static str, expected: Option<u16>) {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let server = tokio::spawn(async move {
+            let (mut stream, _) = listener.accept().await.unwrap();
+            let _ = stream.read(&mut [0; 1024]).await;
+            stream.write_all(answer.as_bytes()).await.unwrap();
+        });
+        assert_eq!(status(port, "/").await.map(|status| status.as_u16()), expected, "{answer:?}");
+        server.await.unwrap();
+    }
+
+    #[tokio::test]
+    async fn an_answer_that_ends_its_connection_is_heard() {
+        check("HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 2\r\n\r\nhi", Some(200))
+            .await;
+        check("HTTP/1.0 404 Not Found\r\n\r\n", Some(404)).await;
+        check("", None).await;
+        check("HTTP/1.1 2", None).await;
     }
 }

@@ -1,0 +1,322 @@
+//! Who asks, and by which name: the client's address, scheme and host as far as they can be
+//! believed. Pure.
+
+use std::net::IpAddr;
+use std::str::FromStr;
+
+use http::{HeaderMap, HeaderValue, Uri};
+use nacre_wire::{ApiError, ErrorKind};
+
+/// How browsers reach this gateway.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Front {
+    /// We speak TLS ourselves.
+    pub tls: bool,
+    /// The address people use, when it is not the one we listen on.
+    pub public: Option<PublicUrl>,
+    /// A host name that browsers may use besides loopback names.
+    pub host: Option<String>,
+    /// Whose `X-Forwarded-*` is believed.
+    pub proxies: Vec<Network>,
+}
+
+/// Scheme, host and port; nothing below the root.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PublicUrl {
+    secure: bool,
+    /// In lower case, without the port that the scheme implies.
+    authority: String,
+}
+
+/// An address, or all that begin with the same bits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Network {
+    address: IpAddr,
+    bits: u8,
+}
+
+/// The client of one request.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Visitor {
+    pub(crate) ip: IpAddr,
+    /// The browser speaks https, with us or with a proxy before us.
+    pub(crate) secure: bool,
+    /// What the browser has in its address bar.
+    pub(crate) host: String,
+}
+
+impl Visitor {
+    pub(crate) fn origin(&self) -> String {
+        origin(self.secure, &self.host)
+    }
+}
+
+impl Front {
+    /// Fails when the request is for another computer: a page on another name that resolves to
+    /// this machine (DNS rebinding) is no page of ours.
+    pub(crate) fn visitor(
+        &self,
+        peer: IpAddr,
+        host: Option<&HeaderValue>,
+        headers: &HeaderMap,
+    ) -> Result<Visitor, ApiError> {
+        let proxied = self.trusts(peer);
+        let told = |name: &str| if proxied { last(headers, name) } else { None };
+        let host = told("x-forwarded-host")
+            .or_else(|| host.and_then(|host| host.to_str().ok()))
+            .unwrap_or("");
+        let name = host_name(host).to_ascii_lowercase();
+        let ip = if proxied { self.client(peer, headers) } else { peer };
+        if let Some(public) = self.public.as_ref().filter(|public| public.name() == name) {
+            return Ok(Visitor { ip, secure: public.secure, host: public.authority.clone() });
+        }
+        let loopback =
+            name == "localhost" || name.parse::<IpAddr>().is_ok_and(|ip| ip.is_loopback());
+        if !loopback && self.host.as_deref() != Some(name.as_str()) {
+            return Err(not_this_computer(host));
+        }
+        let secure = match told("x-forwarded-proto") {
+            Some(scheme) => scheme.eq_ignore_ascii_case("https"),
+            None => self.tls,
+        };
+        Ok(Visitor { ip, secure, host: bare_authority(secure, host) })
+    }
+
+    fn trusts(&self, address: IpAddr) -> bool {
+        self.proxies.iter().any(|network| network.holds(address))
+    }
+
+    /// The nearest address that is not one of our proxies. What stands before it, anybody may
+    /// have written.
+    fn client(&self, peer: IpAddr, headers: &HeaderMap) -> IpAddr {
+        let mut nearest = peer;
+        let lists = headers.get_all("x-forwarded-for").iter().filter_map(|list| list.to_str().ok());
+        let addresses: Vec<&str> = lists.flat_map(|list| list.split(',')).map(str::trim).collect();
+        for address in addresses.into_iter().rev() {
+            let Ok(address) = address.parse::<IpAddr>() else { return nearest };
+            nearest = address;
+            if !self.trusts(address) {
+                return nearest;
+            }
+        }
+        nearest
+    }
+}
+
+impl PublicUrl {
+    pub(crate) fn origin(&self) -> String {
+        origin(self.secure, &self.authority)
+    }
+
+    fn name(&self) -> &str {
+        host_name(&self.authority)
+    }
+}
+
+impl FromStr for PublicUrl {
+    type Err = ();
+
+    fn from_str(text: &str) -> Result<Self, ()> {
+        let uri: Uri = text.parse().map_err(drop)?;
+        let secure = match uri.scheme_str() {
+            Some("https") => true,
+            Some("http") => false,
+            _ => return Err(()),
+        };
+        let authority = uri.authority().ok_or(())?.as_str();
+        let rest = uri.path_and_query().map_or("", |path| path.as_str());
+        if authority.contains('@') || !matches!(rest, "" | "/") || text.contains('#') {
+            return Err(());
+        }
+        Ok(Self { secure, authority: bare_authority(secure, authority) })
+    }
+}
+
+impl Network {
+    fn holds(self, address: IpAddr) -> bool {
+        let (ours, theirs, width) = match (self.address, address.to_canonical()) {
+            (IpAddr::V4(ours), IpAddr::V4(theirs)) => {
+                (u128::from(ours.to_bits()), u128::from(theirs.to_bits()), 32)
+            }
+            (IpAddr::V6(ours), IpAddr::V6(theirs)) => (ours.to_bits(), theirs.to_bits(), 128),
+            _ => return false,
+        };
+        let ignored = width - u32::from(self.bits);
+        // A shift by the whole width is no shift at all.
+        (ours ^ theirs).checked_shr(ignored).unwrap_or(0) == 0
+    }
+}
+
+impl FromStr for Network {
+    type Err = ();
+
+    fn from_str(text: &str) -> Result<Self, ()> {
+        let (address, bits) = text.split_once('/').map_or((text, None), |(a, b)| (a, Some(b)));
+        let address: IpAddr = address.parse().map_err(drop)?;
+        let width = if address.is_ipv4() { 32 } else { 128 };
+        let bits = bits.map_or(Ok(width), str::parse).map_err(drop)?;
+        if bits <= width { Ok(Self { address, bits }) } else { Err(()) }
+    }
+}
+
+/// Each proxy appends, so the last is what ours said.
+fn last<'h>(headers: &'h HeaderMap, name: &str) -> Option<&'h str> {
+    let value = headers.get_all(name).iter().next_back()?.to_str().ok()?;
+    value.rsplit(',').next().map(str::trim)
+}
+
+fn origin(secure: bool, authority: &str) -> String {
+    format!("{}://{authority}", if secure { "https" } else { "http" })
+}
+
+/// As browsers write it: in lower case, without the port that goes without saying.
+fn bare_authority(secure: bool, authority: &str) -> String {
+    let lower = authority.to_ascii_lowercase();
+    let usual = if secure { ":443" } else { ":80" };
+    lower.strip_suffix(usual).map_or(lower.clone(), str::to_owned)
+}
+
+/// `Host` without the port and the brackets of an IPv6 address.
+fn host_name(host: &str) -> &str {
+    match host.strip_prefix('[') {
+        Some(rest) => rest.split(']').next().unwrap_or(""),
+        None => host.split(':').next().unwrap_or(""),
+    }
+}
+
+fn not_this_computer(host: &str) -> ApiError {
+    let message = format!("\"{}\" is not this computer", host.escape_debug());
+    ApiError::new(ErrorKind::Permission, message).hint(
+        "open it as http://127.0.0.1, or tell nacre up the address that people use: --public-url",
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn headers(pairs: &[(&'static str, &'static str)]) -> HeaderMap {
+        pairs
+            .iter()
+            .map(|(name, value)| {
+                (http::HeaderName::from_static(name), HeaderValue::from_static(value))
+            })
+            .collect()
+    }
+
+    fn front(public: Option<&str>, proxies: &[&str]) -> Front {
+        Front {
+            public: public.map(|url| url.parse().unwrap()),
+            proxies: proxies.iter().map(|network| network.parse().unwrap()).collect(),
+            ..Default::default()
+        }
+    }
+
+    /// Address and origin.
+    fn seen(
+        front: &Front,
+        peer: &str,
+        host: &'static str,
+        more: &[(&'static str, &'static str)],
+    ) -> Option<String> {
+        let host = HeaderValue::from_static(host);
+        let visitor = front.visitor(peer.parse().unwrap(), Some(&host), &headers(more)).ok()?;
+        Some(format!("{} {}", visitor.ip, visitor.origin()))
+    }
+
+    #[test]
+    fn only_loopback_names_and_our_own_are_this_computer() {
+        let front = Front { host: Some("box.example".to_owned()), ..Default::default() };
+        for good in [
+            "localhost",
+            "localhost:8080",
+            "127.0.0.1:1",
+            "127.1.2.3",
+            "[::1]:8080",
+            "BOX.example:443",
+        ] {
+            assert!(seen(&front, "127.0.0.1", good, &[]).is_some(), "{good}");
+        }
+        for bad in [
+            "",
+            "evil.example",
+            "localhost.evil.example",
+            "127.0.0.1.evil.example",
+            "10.0.0.1",
+            "[::2]",
+            "evil@localhost",
+        ] {
+            assert!(seen(&front, "127.0.0.1", bad, &[]).is_none(), "{bad}");
+        }
+        let nobody = front.visitor([127, 0, 0, 1].into(), None, &HeaderMap::new());
+        assert!(nobody.is_err());
+    }
+
+    const CLAIMS: &[(&str, &str)] = &[
+        ("x-forwarded-for", "6.6.6.6, 9.9.9.9, 10.0.0.2"),
+        ("x-forwarded-proto", "https"),
+        ("x-forwarded-host", "localhost"),
+    ];
+
+    #[test]
+    fn what_is_forwarded_is_believed_from_our_proxies_alone() {
+        let ours = front(None, &["10.0.0.0/8"]);
+        let check = |front: &Front, peer, expected: &str| {
+            assert_eq!(seen(front, peer, "127.0.0.1:80", CLAIMS).as_deref(), Some(expected));
+        };
+        check(&ours, "10.0.0.1", "9.9.9.9 https://localhost");
+        check(&ours, "::ffff:10.0.0.1", "9.9.9.9 https://localhost");
+        check(&ours, "11.0.0.1", "11.0.0.1 http://127.0.0.1");
+        check(&front(None, &[]), "127.0.0.1", "127.0.0.1 http://127.0.0.1");
+        let evil = [("x-forwarded-host", "evil.example")];
+        assert_eq!(seen(&ours, "10.0.0.1", "localhost", &evil), None);
+        let garbage = [("x-forwarded-for", "9.9.9.9, what")];
+        let nearest = seen(&ours, "10.0.0.1", "localhost", &garbage);
+        assert_eq!(nearest.as_deref(), Some("10.0.0.1 http://localhost"));
+    }
+
+    #[test]
+    fn the_public_address_is_what_the_browser_sees() {
+        let ours = front(Some("https://Pc.example:8443/"), &[]);
+        for host in ["pc.example", "PC.example:8443", "pc.example:80"] {
+            let origin = seen(&ours, "127.0.0.1", host, &[]);
+            assert_eq!(origin.as_deref(), Some("127.0.0.1 https://pc.example:8443"), "{host}");
+        }
+        let inside = seen(&ours, "127.0.0.1", "localhost:8080", &[]);
+        assert_eq!(inside.as_deref(), Some("127.0.0.1 http://localhost:8080"));
+        assert_eq!(seen(&ours, "127.0.0.1", "www.pc.example", &[]), None);
+    }
+
+    #[test]
+    fn a_public_address_has_nothing_below_its_root() {
+        let parse = |text: &str| text.parse::<PublicUrl>().ok().map(|url| url.origin());
+        assert_eq!(parse("https://pc.example:443").as_deref(), Some("https://pc.example"));
+        assert_eq!(parse("http://[::1]:80/").as_deref(), Some("http://[::1]"));
+        for bad in [
+            "pc.example",
+            "ftp://x",
+            "https://x/y",
+            "https://x/?y",
+            "https://a@x",
+            "https://x#y",
+            "",
+        ] {
+            assert_eq!(parse(bad), None, "{bad}");
+        }
+    }
+
+    #[test]
+    fn networks_are_read_and_hold_what_they_name() {
+        let holds = |network: &str, address: &str| {
+            network.parse::<Network>().unwrap().holds(address.parse().unwrap())
+        };
+        assert!(holds("127.0.0.1", "127.0.0.1") && !holds("127.0.0.1", "127.0.0.2"));
+        assert!(holds("10.1.0.0/16", "10.1.255.1") && !holds("10.1.0.0/16", "10.2.0.1"));
+        assert!(holds("0.0.0.0/0", "8.8.8.8") && !holds("0.0.0.0/0", "::1"));
+        assert!(holds("fd00::/8", "fd12::1") && !holds("fd00::/8", "fe80::1"));
+        assert!(holds("::/0", "fe80::1"));
+        for bad in ["", "10.0.0.0/33", "::1/129", "10.0.0.0/", "10.0.0.0/-1", "proxy"] {
+            assert!(bad.parse::<Network>().is_err(), "{bad}");
+        }
+    }
+}

@@ -1,0 +1,106 @@
+//! What a browser does, without one: requests and sockets over TCP, with a session or without.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use bytes::Bytes;
+use futures_util::StreamExt;
+use http::{HeaderMap, Request, StatusCode};
+use http_body_util::{BodyExt, Empty};
+use hyper_util::rt::TokioIo;
+use tokio::net::TcpStream;
+use tokio_tungstenite::WebSocketStream;
+use tokio_tungstenite::tungstenite::{Error, client::IntoClientRequest};
+
+use crate::computer::TestComputer;
+
+const PATIENCE: Duration = Duration::from_secs(30);
+
+pub(crate) struct Browser {
+    address: SocketAddr,
+    session: Option<String>,
+}
+
+pub(crate) struct Answer {
+    pub(crate) status: StatusCode,
+    pub(crate) headers: HeaderMap,
+    pub(crate) body: Bytes,
+}
+
+impl Answer {
+    pub(crate) fn json(&self) -> serde_json::Value {
+        serde_json::from_slice(&self.body).expect("JSON")
+    }
+}
+
+pub(crate) type Socket = WebSocketStream<TcpStream>;
+
+impl Browser {
+    pub(crate) fn stranger(computer: &TestComputer) -> Self {
+        let url = computer.json(&["status", "--json"])["url"].as_str().unwrap().to_owned();
+        let address = url.strip_prefix("http://").unwrap().parse().unwrap();
+        Self { address, session: None }
+    }
+
+    pub(crate) async fn of_the_owner(computer: &TestComputer) -> Self {
+        let mut browser = Self::stranger(computer);
+        let link = computer.json(&["login", "--json"])["url"].as_str().unwrap().to_owned();
+        let path = link.strip_prefix(&browser.origin()).unwrap();
+        let welcome = browser.get(path, &[]).await;
+        assert_eq!(welcome.status, StatusCode::SEE_OTHER);
+        let cookie = welcome.headers["set-cookie"].to_str().unwrap();
+        browser.session = Some(cookie.split(';').next().unwrap().to_owned());
+        browser
+    }
+
+    fn origin(&self) -> String {
+        format!("http://{}", self.address)
+    }
+
+    pub(crate) async fn get(&self, path: &str, headers: &[(&str, &str)]) -> Answer {
+        let mut request = Request::get(path).header("host", self.address.to_string());
+        for (name, value) in headers {
+            request = request.header(*name, *value);
+        }
+        if let Some(session) = &self.session {
+            request = request.header("cookie", session);
+        }
+        let stream = TcpStream::connect(self.address).await.unwrap();
+        let (mut sender, connection) =
+            hyper::client::conn::http1::handshake(TokioIo::new(stream)).await.unwrap();
+        tokio::spawn(connection);
+        let request = request.body(Empty::<Bytes>::new()).unwrap();
+        let response = tokio::time::timeout(PATIENCE, sender.send_request(request)).await;
+        let (parts, body) = response.expect("an answer in time").unwrap().into_parts();
+        let body = body.collect().await.unwrap().to_bytes();
+        Answer { status: parts.status, headers: parts.headers, body }
+    }
+
+    /// The socket, or the status that there was instead.
+    pub(crate) async fn socket(&self, path: &str) -> Result<Socket, StatusCode> {
+        let url = format!("ws://{}{path}", self.address);
+        let mut request = url.into_client_request().unwrap();
+        let headers = request.headers_mut();
+        headers.insert("origin", self.origin().parse().unwrap());
+        if let Some(session) = &self.session {
+            headers.insert("cookie", session.parse().unwrap());
+        }
+        let stream = TcpStream::connect(self.address).await.unwrap();
+        match tokio_tungstenite::client_async(request, stream).await {
+            Ok((socket, _)) => Ok(socket),
+            Err(Error::Http(response)) => Err(response.status()),
+            Err(error) => panic!("{path}: {error}"),
+        }
+    }
+}
+
+/// The next message, which is JSON.
+pub(crate) async fn next(socket: &mut Socket) -> serde_json::Value {
+    loop {
+        let message = tokio::time::timeout(PATIENCE, socket.next()).await;
+        let message = message.expect("a message in time").expect("an open socket").unwrap();
+        if message.is_text() {
+            return serde_json::from_str(message.to_text().unwrap()).unwrap();
+        }
+    }
+}
