@@ -14,7 +14,11 @@ pub(crate) fn run(args: &[String]) -> Result<()> {
         bail!("which benchmark? such as: cargo xtask bench sandbox");
     };
     // jj takes long to build and is in no package: it is measured where it is installed.
-    let peers = if name == "history" { For::BenchHistory } else { For::BenchSandbox };
+    let peers = match name.as_str() {
+        "history" => For::BenchHistory,
+        "gateway" => For::BenchGateway,
+        _ => For::BenchSandbox,
+    };
     tools::ensure(&[For::Build, For::Bench, peers])?;
     let built = builds::release()?;
     shell::run(harness(&built)?.args(args))

@@ -5,20 +5,21 @@ use std::process::Command;
 
 use anyhow::{Context, Result};
 
-use crate::{builds, cargo, shell};
+use crate::{builds, cargo, python, shell};
 
 /// What the suite is told: which `nacre` to start, and where its pictures go.
 const PROGRAM_VARIABLE: &str = "NACRE_BIN";
 const PICTURES_VARIABLE: &str = "NACRE_E2E_PICTURES";
 
-pub(crate) fn run(guest: &Path) -> Result<()> {
+pub(crate) fn run(guest: &Path, python: &Path) -> Result<()> {
     let nacre = builds::debug(guest)?;
     // Not `ci`, which wants the builds for every other platform in the lock file too.
     shell::run(npm(&["install"])?.args(["--no-save", "--no-progress"]))
         .context("the packages of tests/e2e cannot be installed; they need Node 20 or newer")?;
     let pictures = cargo::target_dir().join("e2e");
     let mut suite = npm(&["test"])?;
-    shell::run(suite.env(PROGRAM_VARIABLE, nacre).env(PICTURES_VARIABLE, &pictures))?;
+    suite.env(PROGRAM_VARIABLE, nacre).env(PICTURES_VARIABLE, &pictures);
+    shell::run(suite.env(python::VARIABLE, python))?;
     println!("pictures are in {}", pictures.display());
     Ok(())
 }

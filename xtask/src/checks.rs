@@ -8,7 +8,7 @@ use anyhow::{Result, bail};
 use crate::builds::{self, GuestProfile};
 use crate::steps::Steps;
 use crate::tools::For;
-use crate::{browser, cargo, docs, shell, tools};
+use crate::{browser, cargo, docs, python, shell, tools};
 
 #[derive(Debug, PartialEq, Eq, Default)]
 struct Options {
@@ -56,13 +56,17 @@ pub(crate) fn run(args: &[String]) -> Result<()> {
             steps.run("lints", || lints(&guest));
             steps.run("generated docs", docs::check);
         }
-        steps.run("tests", || shell::run(&mut tests(&options, &guest)));
+        let python = steps.run("python", python::ensure);
+        if let Some(python) = &python {
+            let tests = || shell::run(tests(&options, &guest).env(python::VARIABLE, python));
+            steps.run("tests", tests);
+        }
         if options.filter.is_none() {
             let words = ["test", "--quiet", "--workspace", "--doc"];
             steps.run("doc tests", || shell::run(&mut builds::with_guest(&words, &guest)));
         }
-        if options.everything() {
-            steps.run("browser", || browser::run(&guest));
+        if let (true, Some(python)) = (options.everything(), &python) {
+            steps.run("browser", || browser::run(&guest, python));
         }
     }
     if options.everything() && cargo::has_subcommand("deny") {

@@ -11,6 +11,7 @@ mod cargo;
 mod checks;
 mod docs;
 mod install;
+mod python;
 mod shell;
 mod steps;
 mod tools;
@@ -29,7 +30,8 @@ cargo xtask COMMAND
   build                      the static guest, then `nacre` with the guest inside
   install [--prefix DIR]     build, then copy binary, completions and man pages (/usr/local)
   test [--quick] [FILTER]    install what the tests need and run all of them
-  bench NAME [--quick]       measure against peers, write bench/results/NAME.json (sandbox, history)
+  bench NAME [--quick]       measure against peers, write bench/results/NAME.json
+                             (sandbox, history, gateway)
   bench sandbox --only PART  one part: start, crowd, exec, memory, watch, up or files
   soak [--execs N] [--cycles N]
                              thousands of commands and sandboxes; fails when anything grows

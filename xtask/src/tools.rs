@@ -22,6 +22,8 @@ pub(crate) enum For {
     BenchSandbox,
     /// Peers of the history, and the file system it is measured on.
     BenchHistory,
+    /// The peer of the gateway, and what loads both.
+    BenchGateway,
 }
 
 /// How to tell that something is there.
@@ -29,6 +31,8 @@ enum Sign {
     Program(&'static str),
     /// A file the C compiler finds in its own library folders.
     Library(&'static str),
+    /// A module of Python's own library that Debian ships apart.
+    Module(&'static str),
 }
 
 struct Tool {
@@ -141,12 +145,34 @@ const TOOLS: &[Tool] = &[
         needed: &[For::Test],
         why: "is the app that a sandbox runs in tests",
     },
+    Tool {
+        sign: Sign::Module("ensurepip"),
+        package: "python3-venv",
+        needed: &[For::Test],
+        why: "makes a place for the Python packages of the tests",
+    },
+    Tool {
+        sign: Sign::Program("nginx"),
+        package: "nginx-light",
+        needed: &[For::BenchGateway],
+        why: "a peer in the benchmarks",
+    },
+    Tool {
+        sign: Sign::Program("wrk"),
+        package: "wrk",
+        needed: &[For::BenchGateway],
+        why: "loads the gateway and its peer",
+    },
 ];
 
 impl Tool {
     fn present(&self) -> bool {
         match self.sign {
             Sign::Program(name) => shell::find(name).is_some(),
+            Sign::Module(name) => {
+                shell::output(Command::new("python3").args(["-c", &format!("import {name}")]))
+                    .is_ok()
+            }
             // The compiler echoes a bare name back when it does not find the file.
             Sign::Library(name) => {
                 shell::output(Command::new("cc").arg(format!("-print-file-name={name}")))
@@ -157,7 +183,7 @@ impl Tool {
 
     fn name(&self) -> &'static str {
         match self.sign {
-            Sign::Program(name) | Sign::Library(name) => name,
+            Sign::Program(name) | Sign::Library(name) | Sign::Module(name) => name,
         }
     }
 

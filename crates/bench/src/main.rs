@@ -6,6 +6,7 @@
 
 mod census;
 mod computer;
+mod gateway;
 mod history;
 mod machine;
 mod peers;
@@ -54,6 +55,18 @@ enum Benchmark {
         /// A tree of 5,000 files, and nothing is written to bench/results
         #[arg(long)]
         quick: bool,
+    },
+    /// The way from a browser to a sandbox, beside nginx
+    Gateway {
+        /// Shorter runs, and nothing is written to bench/results
+        #[arg(long)]
+        quick: bool,
+    },
+    /// A part of the gateway benchmark, as a process of its own
+    #[command(hide = true)]
+    Part {
+        #[command(subcommand)]
+        part: gateway::Part,
     },
     /// The peers alone, to see which of them work here
     Peers,
@@ -112,6 +125,13 @@ async fn run(args: &Args) -> Result<ExitCode> {
             keep(&report, *quick)?;
             Ok(ExitCode::SUCCESS)
         }
+        Benchmark::Gateway { quick } => {
+            let report = gateway::measure(home.path(), &args.nacre, *quick).await?;
+            print!("{}", table::terminal(&report));
+            keep(&report, *quick)?;
+            Ok(ExitCode::SUCCESS)
+        }
+        Benchmark::Part { part } => gateway::be(part).await.map(|()| ExitCode::SUCCESS),
         Benchmark::Peers => peers::try_all(home.path()).await.map(|()| ExitCode::SUCCESS),
         Benchmark::Soak { of: Some(Soak::History(options)), .. } => {
             tokio::task::block_in_place(|| history::soak::run(options))?;

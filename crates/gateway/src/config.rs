@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use serde::Deserialize;
 
+use crate::observe::{ObserveConfig, RawObserveConfig};
 use crate::sandboxes::policy::RestartPolicy;
 use crate::tls::TlsFiles;
 use crate::web::visitor::Front;
@@ -32,6 +33,7 @@ pub struct RawGatewayConfig {
     pub trusted_proxies: Option<Vec<String>>,
     /// How long commands have to end when a sandbox stops.
     pub stop_grace_seconds: Option<u64>,
+    pub observe: RawObserveConfig,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -42,6 +44,7 @@ pub struct GatewayConfig {
     pub tls: Option<TlsFiles>,
     pub stop_grace: Duration,
     pub restart: RestartPolicy,
+    pub observe: ObserveConfig,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -105,6 +108,7 @@ impl RawGatewayConfig {
             tls,
             stop_grace: self.stop_grace_seconds.map_or(DEFAULT_STOP_GRACE, Duration::from_secs),
             restart: RestartPolicy::default(),
+            observe: self.observe.resolve(),
         })
     }
 }

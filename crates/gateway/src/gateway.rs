@@ -16,6 +16,7 @@ use tokio_util::task::TaskTracker;
 
 use crate::config::GatewayConfig;
 use crate::lock::{DataLock, LockError, SOCKET_FILE};
+use crate::observe::Observer;
 use crate::sandboxes::Sandboxes;
 use crate::store::Store;
 use crate::tls::{Certificate, TlsError};
@@ -103,6 +104,7 @@ impl Gateway {
         let app = Arc::new(App {
             sandboxes,
             sign_in: SignIn::new(store),
+            observer: Arc::new(Observer::new(config.observe)),
             data_dir: config.data_dir,
             address,
             front: config.front,

@@ -13,6 +13,8 @@
 //!             store: control.db, what should be true
 //! ```
 //!
+//! What passes is counted and logged by [`observe`].
+//!
 //! State lives in three places, each with one owner: `control.db` ([`store`]) says what should be
 //! true, the driver says what is true, and the task of each sandbox ([`sandboxes`]) brings the
 //! second in line with the first. The library takes its configuration as values; it never reads
@@ -23,6 +25,7 @@ mod config;
 mod gateway;
 mod host;
 mod lock;
+mod observe;
 pub mod routes;
 mod sandboxes;
 mod secret;
@@ -33,6 +36,7 @@ mod web;
 pub use config::{ConfigError, GatewayConfig, RawGatewayConfig};
 pub use gateway::{Gateway, RunningGateway, StartError};
 pub use lock::{LOCK_FILE, SOCKET_FILE};
+pub use observe::{DroppedLines, LogGuard, ObserveConfig, RawObserveConfig, Spool};
 pub use sandboxes::policy::RestartPolicy;
 pub use tls::{TlsError, TlsFiles};
 pub use web::visitor::{Front, Network, PublicUrl};

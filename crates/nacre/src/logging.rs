@@ -2,6 +2,7 @@
 
 use std::io::IsTerminal;
 
+use nacre_gateway::{LogGuard, Spool};
 use serde::Deserialize;
 use tracing_subscriber::EnvFilter;
 
@@ -25,16 +26,21 @@ enum LogFormat {
 }
 
 impl RawLogConfig {
-    /// Standard output stays free for what commands print.
-    pub(crate) fn install(&self) -> Result<()> {
-        let level = self.level.as_deref().unwrap_or("info");
+    /// Standard output stays free for what commands print. Lines are written until the guard is
+    /// dropped.
+    pub(crate) fn install(&self) -> Result<LogGuard> {
+        let terminal = std::io::stderr().is_terminal();
+        // On a terminal a line per request would push the sign-in link out of sight.
+        let usual = if terminal { "info,access=off" } else { "info" };
+        let level = self.level.as_deref().unwrap_or(usual);
         let filter = EnvFilter::try_new(level)
             .map_err(|error| Failure::new(format!("[log] level \"{level}\": {error}")))?;
-        let terminal = std::io::stderr().is_terminal();
         let format =
             self.format.unwrap_or(if terminal { LogFormat::Text } else { LogFormat::Json });
+        let (spool, guard) =
+            Spool::start(std::io::stderr()).map_err(|error| Failure::io("the log", &error))?;
         let builder = tracing_subscriber::fmt()
-            .with_writer(std::io::stderr)
+            .with_writer(spool)
             .with_env_filter(filter)
             .with_ansi(terminal)
             .with_target(false);
@@ -42,6 +48,7 @@ impl RawLogConfig {
             LogFormat::Text => builder.compact().try_init(),
             LogFormat::Json => builder.json().flatten_event(true).try_init(),
         };
-        installed.map_err(|error| Failure::new(format!("the log: {error}")))
+        installed.map_err(|error| Failure::new(format!("the log: {error}")))?;
+        Ok(guard)
     }
 }

@@ -117,6 +117,60 @@ pub struct Reduction {
     pub remedy: Option<String>,
 }
 
+/// What the gateway noticed about the pages that use it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct AlertList {
+    /// Newest last; the oldest of very many are forgotten.
+    pub alerts: Vec<Alert>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct Alert {
+    pub kind: AlertKind,
+    /// Name of the sandbox.
+    pub sandbox: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub user: Option<String>,
+    /// The runtime path below which files are missing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub path: Option<String>,
+    /// How often it happened while the alert lasted.
+    pub count: u64,
+    /// Unix milliseconds: when there was enough of it for an alert, and when it last happened.
+    pub first_at: u64,
+    pub last_at: u64,
+    /// For people.
+    pub message: String,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum AlertKind {
+    /// A page opens its socket again and again.
+    ReconnectStorm,
+    /// A page asks again and again for files of its runtime that are not there.
+    MissingRuntimePath,
+    /// One that this version does not know.
+    #[serde(other)]
+    Unknown,
+}
+
+impl AlertKind {
+    /// Those that are raised.
+    pub const ALL: [Self; 2] = [Self::ReconnectStorm, Self::MissingRuntimePath];
+
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::ReconnectStorm => "reconnect_storm",
+            Self::MissingRuntimePath => "missing_runtime_path",
+            Self::Unknown => "unknown",
+        }
+    }
+}
+
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct GatewayStatus {

@@ -3,7 +3,8 @@
 //! The crate owns three things and no state: the JSON types of the supervisor's API
 //! ([`exec`], [`files`], [`watch`], [`processes`], [`events`], [`status`]) and of the gateway's
 //! control plane ([`control`]), the protocol generation both sides negotiate ([`generation`]), and
-//! (feature `client`) a typed client that speaks it over any byte stream ([`client`]). Feature
+//! (feature `client`) a typed client that speaks it over any byte stream ([`client`]) with the parts of a proxy
+//! ([`relay`]). Feature
 //! `openapi` describes the calls for other languages.
 //!
 //! A running sandbox keeps the supervisor it was started with, so these types only ever grow:
@@ -23,6 +24,8 @@ pub mod history;
 pub mod openapi;
 pub mod path;
 pub mod processes;
+#[cfg(feature = "client")]
+pub mod relay;
 pub mod status;
 pub mod watch;
 

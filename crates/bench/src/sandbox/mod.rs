@@ -5,7 +5,7 @@ mod exec;
 mod files;
 mod memory;
 mod start;
-mod up;
+pub(crate) mod up;
 mod watch;
 
 use std::path::Path;

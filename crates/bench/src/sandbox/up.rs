@@ -35,17 +35,28 @@ pub(super) async fn to_ready(nacre: &Path, rounds: Rounds) -> Result<Vec<Row>> {
 
 async fn once(nacre: &Path, home: &Path) -> Result<Duration> {
     let began = Instant::now();
+    let (child, link) = begin(nacre, home).await?;
+    sign_in(&link).await?;
+    let took = began.elapsed();
+    end(child, nacre, home).await?;
+    Ok(took)
+}
+
+/// A gateway with its live sandbox, and the link to it.
+pub(crate) async fn begin(nacre: &Path, home: &Path) -> Result<(Child, String)> {
     let mut command = Command::new(nacre);
     command.args(["up", "--listen", "127.0.0.1:0", "--data"]).arg(home);
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null()).kill_on_drop(true);
     let mut child = command.spawn().with_context(|| format!("cannot run {}", nacre.display()))?;
     let link = link_of(&mut child).await?;
-    sign_in(&link).await?;
-    let took = began.elapsed();
+    Ok((child, link))
+}
+
+pub(crate) async fn end(mut child: Child, nacre: &Path, home: &Path) -> Result<()> {
     let stop = Command::new(nacre).arg("down").arg("--data").arg(home).status().await?;
     ensure!(stop.success(), "nacre down ended with {stop}");
     child.wait().await?;
-    Ok(took)
+    Ok(())
 }
 
 async fn link_of(child: &mut Child) -> Result<String> {

@@ -2,8 +2,8 @@
 
 use nacre_wire::{ApiError, ErrorKind};
 
-/// A path under `/admin/sandboxes` that is not a sandbox.
-const RESERVED: &[&str] = &["gateway"];
+/// Paths under `/admin/sandboxes` that are no sandboxes.
+const RESERVED: &[&str] = &["alerts", "gateway", "metrics"];
 
 /// A lower case letter, then up to 31 lower case letters, digits and dashes.
 pub(crate) fn check(name: &str) -> Result<(), ApiError> {

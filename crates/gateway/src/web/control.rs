@@ -17,7 +17,9 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
 use super::headers::Forwarded;
-use super::{App, Entrance, follow, proxy, reply};
+use super::proxy::{self, Way};
+use super::{App, Entrance, follow, reply, telemetry};
+use crate::observe::Via;
 use crate::sandboxes::errors;
 use crate::sandboxes::policy::Op;
 
@@ -44,6 +46,7 @@ pub(crate) fn router(app: Arc<App>) -> Router {
         .route("/gateway", get(status))
         .route("/gateway/sign-in-link", post(sign_in_link))
         .route("/gateway/shutdown", post(shutdown))
+        .merge(telemetry::routes())
         .route("/{name}", get(show).delete(destroy))
         .route("/{name}/start", post(start))
         .route("/{name}/stop", post(stop))
@@ -166,7 +169,8 @@ async fn door(
         Entrance::Tcp(peer) => Some(peer.ip()),
         Entrance::Unix => None,
     };
-    Ok(proxy::forward(&sandbox, path, Forwarded::by_name(peer), request).await)
+    let way = Way { observer: &app.observer, sandbox: &sandbox, via: Via::Door };
+    Ok(proxy::forward(way, path, Forwarded::by_name(peer), request).await)
 }
 
 /// What follows `/{name}/door`, not decoded, with the query.

@@ -4,19 +4,17 @@ use std::net::IpAddr;
 
 use http::header::{
     ALT_SVC, AUTHORIZATION, CONNECTION, COOKIE, FORWARDED, HOST, PROXY_AUTHENTICATE,
-    PROXY_AUTHORIZATION, SET_COOKIE, STRICT_TRANSPORT_SECURITY, TE, TRAILER, TRANSFER_ENCODING,
-    UPGRADE,
+    PROXY_AUTHORIZATION, SET_COOKIE, STRICT_TRANSPORT_SECURITY, TE, TRANSFER_ENCODING, UPGRADE,
 };
 use http::{HeaderMap, HeaderName, HeaderValue};
 
 use super::cookies::Jar;
 
-static HOP_BY_HOP: [HeaderName; 9] = [
+static HOP_BY_HOP: [HeaderName; 8] = [
     CONNECTION,
     PROXY_AUTHENTICATE,
     PROXY_AUTHORIZATION,
     TE,
-    TRAILER,
     TRANSFER_ENCODING,
     UPGRADE,
     HeaderName::from_static("keep-alive"),
@@ -55,7 +53,12 @@ impl Forwarded {
 /// Leaves what a sandbox may see and adds what the gateway vouches for.
 pub(crate) fn inward(headers: &mut HeaderMap, forwarded: Forwarded) {
     let upgrade = headers.get(UPGRADE).cloned().filter(|wanted| !is_http(wanted));
+    let trailers = takes_trailers(headers);
     remove_hop_by_hop(headers);
+    if trailers {
+        headers.insert(TE, HeaderValue::from_static("trailers"));
+        headers.insert(CONNECTION, HeaderValue::from_static("te"));
+    }
     remove(headers, &FROM_CLIENT);
     remove_claims(headers);
     match forwarded.jar {
@@ -101,6 +104,14 @@ fn restore_upgrade(headers: &mut HeaderMap, upgrade: Option<HeaderValue>) {
         headers.insert(UPGRADE, upgrade);
         headers.insert(CONNECTION, HeaderValue::from_static("upgrade"));
     }
+}
+
+/// The one thing about a client's connection that the sandbox may know: trailers are passed on.
+fn takes_trailers(headers: &HeaderMap) -> bool {
+    headers.get_all(TE).iter().any(|te| {
+        let mut offers = te.as_bytes().split(|byte| *byte == b',');
+        offers.any(|offer| offer.trim_ascii().eq_ignore_ascii_case(b"trailers"))
+    })
 }
 
 /// The usual ones and those that `Connection` names.
@@ -157,7 +168,7 @@ mod tests {
             ("x-nacre-admin", "yes"),
             ("x-forwarded-for", "8.8.8.8"),
             ("forwarded", "for=8.8.8.8"),
-            ("te", "trailers"),
+            ("te", "gzip;q=0.5, Trailers"),
             ("accept", "text/html"),
         ]);
         inward(
@@ -172,6 +183,8 @@ mod tests {
         let expected = map(&[
             ("host", "127.0.0.1:8080"),
             ("accept", "text/html"),
+            ("te", "trailers"),
+            ("connection", "te"),
             ("x-nacre-user", "owner"),
             ("x-forwarded-host", "127.0.0.1:8080"),
             ("cookie", "a=1"),

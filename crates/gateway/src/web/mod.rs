@@ -5,6 +5,7 @@
 //! the unix socket, where the kernel says who it is. A request that can be read in two ways goes
 //! no further than [`target`].
 
+mod away;
 mod control;
 mod cookies;
 mod follow;
@@ -16,6 +17,7 @@ pub(crate) mod reply;
 pub(crate) mod serve;
 mod sign_in;
 mod target;
+mod telemetry;
 pub(crate) mod visitor;
 mod way_back;
 
@@ -35,10 +37,13 @@ use nacre_wire::{ApiError, ErrorKind};
 use tokio::sync::watch;
 use tower::ServiceExt;
 
+use crate::observe::{Observer, Upgrade, Via};
 use crate::routes::{Auth, Owner, Part, Role};
 use crate::sandboxes::Sandboxes;
+use away::Asker;
 use cookies::Jar;
 use headers::Forwarded;
+use proxy::Way;
 pub(crate) use sign_in::SignIn;
 use target::{Refusal, Target};
 use visitor::{Front, Visitor};
@@ -56,6 +61,7 @@ pub(crate) enum Entrance {
 pub(crate) struct App {
     pub(crate) sandboxes: Sandboxes,
     pub(crate) sign_in: SignIn,
+    pub(crate) observer: Arc<Observer>,
     pub(crate) data_dir: PathBuf,
     pub(crate) address: SocketAddr,
     pub(crate) front: Front,
@@ -130,9 +136,11 @@ impl Site {
             Auth::PolicyToken => return no_policy_token(),
             Auth::Session => {
                 if !self.app.sign_in.is_signed_in(request.headers(), visitor.secure).await {
+                    self.turned_away(target.row.owner, &request, Upgrade::Unauthenticated);
                     return reply::sign_in_first(&request);
                 }
                 if let Err(error) = guard::check_same_origin(&request, &visitor) {
+                    self.turned_away(target.row.owner, &request, Upgrade::Origin);
                     return reply::error(&error);
                 }
             }
@@ -148,6 +156,12 @@ impl Site {
             Owner::Gateway(Part::Slash) => reply::add_slash(&request),
             Owner::Gateway(Part::Provider | Part::Reserved) => nothing_here(&request),
             Owner::Role(role) => self.forward(&visitor, role, target.path, request).await,
+        }
+    }
+
+    fn turned_away(&self, owner: Owner, request: &Request<Body>, why: Upgrade) {
+        if let Owner::Role(role) = owner {
+            self.app.observer.turned_away(Via::Role(role), request.headers(), why);
         }
     }
 
@@ -172,7 +186,8 @@ impl Site {
                 Role::Live => {
                     let error = ApiError::new(ErrorKind::Unavailable, "there is no live sandbox")
                         .hint("nacre sandbox create live --start");
-                    reply::unavailable(&request, &error)
+                    let navigation = reply::is_navigation(request.method(), request.headers());
+                    away::answer(Asker { navigation, rescue: None }, &error)
                 }
             };
         };
@@ -182,7 +197,9 @@ impl Site {
             secure: visitor.secure,
             jar: Some(Jar { role, secure: visitor.secure }),
         };
-        proxy::forward(&sandbox, path, forwarded, request).await
+        let way =
+            Way { observer: &self.app.observer, sandbox: &sandbox, via: Via::Role(role) };
+        proxy::forward(way, path, forwarded, request).await
     }
 }
 

@@ -1,14 +1,11 @@
 //! The few pages that the gateway itself shows.
 
-use nacre_wire::ApiError;
-
 pub(crate) fn sign_in() -> String {
     layout(
         "Sign in",
         "<p>This is somebody's computer. If it is yours, ask it for a link:</p>\
          <pre>nacre login</pre>\
          <p>and open the link here. It works once, within ten minutes.</p>",
-        Refresh::Never,
     )
 }
 
@@ -17,35 +14,13 @@ pub(crate) fn link_spent() -> String {
         "This link no longer works",
         "<p>A sign-in link works once, within ten minutes, and only the newest one does. \
          Get a fresh one:</p><pre>nacre login</pre>",
-        Refresh::Never,
     )
 }
 
-pub(crate) fn unavailable(error: &ApiError) -> String {
-    let hint = match &error.hint {
-        Some(hint) => format!("<pre>{}</pre>", escape(hint)),
-        None => String::new(),
-    };
-    let body = format!(
-        "<p>{}.</p>{hint}<p>Your files are safe. This page tries again by itself.</p>",
-        escape(&error.message)
-    );
-    layout("Your computer is not answering", &body, Refresh::Soon)
-}
-
-enum Refresh {
-    Never,
-    Soon,
-}
-
-fn layout(title: &str, body: &str, refresh: Refresh) -> String {
-    let refresh = match refresh {
-        Refresh::Never => "",
-        Refresh::Soon => "<meta http-equiv=\"refresh\" content=\"2\">",
-    };
+fn layout(title: &str, body: &str) -> String {
     format!(
         "<!doctype html><html lang=\"en\"><head><meta charset=\"utf-8\">\
-         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">{refresh}\
+         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\
          <title>{title} · Nacre</title><style>\
          :root{{color-scheme:light dark}}\
          body{{font:1rem/1.6 system-ui,sans-serif;max-width:34rem;margin:18vh auto;padding:0 1.5rem}}\
@@ -56,7 +31,7 @@ fn layout(title: &str, body: &str, refresh: Refresh) -> String {
     )
 }
 
-fn escape(text: &str) -> String {
+pub(crate) fn escape(text: &str) -> String {
     let mut safe = String::with_capacity(text.len());
     for c in text.chars() {
         match c {
@@ -69,18 +44,4 @@ fn escape(text: &str) -> String {
         }
     }
     safe
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use nacre_wire::ErrorKind;
-
-    #[test]
-    fn what_failed_is_shown_as_text() {
-        let page =
-            unavailable(&ApiError::new(ErrorKind::Unavailable, "<script>alert('&')</script>"));
-        assert!(page.contains("&lt;script&gt;alert(&#39;&amp;&#39;)&lt;/script&gt;"));
-        assert!(!page.contains("<script>"));
-    }
 }

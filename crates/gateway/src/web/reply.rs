@@ -2,12 +2,11 @@
 
 use axum::body::Body;
 use axum::response::{Html, IntoResponse, Response};
-use http::header::{ACCEPT, CACHE_CONTROL, LOCATION, RETRY_AFTER, UPGRADE};
-use http::{HeaderMap, HeaderValue, Method, Request, StatusCode};
+use http::header::{ACCEPT, CACHE_CONTROL, LOCATION, UPGRADE};
+use http::{HeaderMap, Method, Request, StatusCode};
 use nacre_wire::error::ErrorBody;
 use nacre_wire::{ApiError, ErrorKind};
 
-use super::pages;
 use super::way_back::WayBack;
 
 /// The error in the one shape that every API of Nacre uses.
@@ -39,21 +38,6 @@ pub(crate) fn add_slash(request: &Request<Body>) -> Response {
     if !plain || request.headers().contains_key(UPGRADE) {
         *response.status_mut() = StatusCode::PERMANENT_REDIRECT;
     }
-    response
-}
-
-/// The sandbox that should answer cannot now.
-pub(crate) fn unavailable(request: &Request<Body>, error: &ApiError) -> Response {
-    unavailable_as(is_navigation(request.method(), request.headers()), error)
-}
-
-pub(crate) fn unavailable_as(navigation: bool, problem: &ApiError) -> Response {
-    let mut response = if navigation {
-        page(StatusCode::SERVICE_UNAVAILABLE, pages::unavailable(problem))
-    } else {
-        error(problem)
-    };
-    response.headers_mut().insert(RETRY_AFTER, HeaderValue::from_static("2"));
     response
 }
 

@@ -2,13 +2,18 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test that cannot go on has failed")]
 
+mod bodies;
 mod framing;
 mod host;
 mod lifecycle;
+mod messages;
+mod observe;
 mod paths;
 mod proxy;
+mod raw;
 mod recovery;
 mod sign_in;
 mod tls;
+mod upgrades;
 mod way_up;
 mod world;

@@ -149,3 +149,21 @@ async fn connections_to_the_sandbox_are_used_again() {
     }
     assert!(host.world.counts().dials <= 3, "{:?}", host.world.counts());
 }
+
+#[tokio::test]
+async fn the_page_of_a_computer_that_is_away_offers_what_is_left() {
+    let host = Host::start().await;
+    let cookie = host.sign_in().await;
+    host.operate("live", "stop").await.unwrap();
+    let headers = [("cookie", cookie.as_str()), ("accept", "text/html")];
+    let page = host.get("/some/page", &headers).await;
+    assert_eq!(page.status, StatusCode::SERVICE_UNAVAILABLE);
+    assert_eq!(page.headers["x-nacre-role"], "live");
+    assert!(page.text().contains("href=\"/admin/sandboxes\""), "{}", page.text());
+    assert!(!page.text().contains("/supervisor/"), "its supervisor does not run");
+    let policy = page.headers["content-security-policy"].to_str().unwrap();
+    let nonce = policy.split("script-src 'nonce-").nth(1).unwrap().split('\'').next().unwrap();
+    assert!(page.text().contains(&format!("<script nonce=\"{nonce}\">")), "{policy}");
+    let again = host.get("/some/page", &headers).await;
+    assert_ne!(again.headers["content-security-policy"], policy, "a nonce is used once");
+}

@@ -145,3 +145,15 @@ async fn a_sandbox_whose_files_are_gone_stays_in_sight() {
     host.admin().delete("/admin/sandboxes/work").await.unwrap();
     assert_eq!(host.states().await, ["live Running"]);
 }
+
+#[tokio::test]
+async fn a_sandbox_serves_on_when_the_gateway_is_restarted() {
+    let mut host = Host::start().await;
+    let cookie = host.sign_in().await;
+    let headers = [("cookie", cookie.as_str())];
+    assert!(host.get("/before", &headers).await.text().starts_with("GET /before\n"));
+    host.kill().await;
+    host.start_again().await;
+    assert!(host.get("/after", &headers).await.text().starts_with("GET /after\n"));
+    assert_eq!(host.world.counts().starts, 1, "it was never started again");
+}

@@ -119,8 +119,10 @@ pub(crate) fn run(command: Up, context: &Context) -> Result<ExitCode> {
         let _ = rustix::process::setsid();
     }
     let raw = RawConfig::load(&context.data_dir, context.config.as_deref())?;
-    let config = raw.resolve(context.data_dir.clone(), command.front.clone())?;
-    config.log.install()?;
+    let mut config = raw.resolve(context.data_dir.clone(), command.front.clone())?;
+    let log = config.log.install()?;
+    config.gateway.observe.dropped = log.dropped();
+    raise_open_files();
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()
@@ -162,6 +164,14 @@ async fn serve(
         // The next start recovers what this leaves.
         _ = interrupt.recv() => Ok(ExitCode::from(130)),
     }
+}
+
+/// Every socket of a page is two descriptors here, and the usual limit of 1024 is soon used up.
+fn raise_open_files() {
+    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+    let now = getrlimit(Resource::Nofile);
+    // As many as we may; where that fails, fewer sockets work.
+    let _ = setrlimit(Resource::Nofile, Rlimit { current: now.maximum, maximum: now.maximum });
 }
 
 fn report(gateway: &RunningGateway, link: SignInLink, ready_ms: u64) -> Report {

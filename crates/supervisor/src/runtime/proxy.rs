@@ -1,6 +1,8 @@
 //! The way from the door to the app: every path that is not the supervisor's own goes to the
 //! port of `[runtime]`, streamed both ways, upgrades as raw bytes.
 
+use std::io;
+
 use axum::body::Body;
 use axum::extract::State;
 use axum::middleware::Next;
@@ -8,18 +10,15 @@ use axum::response::{IntoResponse, Response};
 use http::header::{self, HeaderMap, HeaderName, HeaderValue};
 use http::uri::PathAndQuery;
 use http::{Method, Request, StatusCode, Uri};
-use hyper::client::conn::http1;
-use hyper::upgrade::OnUpgrade;
 use hyper_util::rt::TokioIo;
 use nacre_wire::processes::ProcessState;
+use nacre_wire::relay::{Answer, Link, Upload, join};
 use nacre_wire::{ApiError, ErrorKind};
 
 use super::manager::Entry;
 use super::{Runtime, probe, waiting};
 use crate::failure::Failure;
 
-/// Each direction of an upgraded connection.
-const COPY_BUFFER: usize = 16 * 1024;
 const RETRY_AFTER: HeaderValue = HeaderValue::from_static("1");
 static FORWARDED_HOST: HeaderName = HeaderName::from_static("x-forwarded-host");
 static HOP_BY_HOP: [HeaderName; 8] = [
@@ -72,29 +71,34 @@ async fn forward(entry: &Entry, port: u16, request: Request<Body>) -> Response {
 
 enum Broken {
     Unreachable,
-    Off(hyper::Error),
+    Off(io::Error),
 }
 
 async fn exchange(port: u16, mut request: Request<Body>) -> Result<Response, Broken> {
     let stream = probe::connect(port).await.map_err(|_| Broken::Unreachable)?;
     // A socket answers with small messages that should not wait for each other.
     let _ = stream.set_nodelay(true);
-    let (mut sender, connection) =
-        http1::handshake(TokioIo::new(stream)).await.map_err(Broken::Off)?;
-    tokio::spawn(async move {
-        // Whoever waits for the response learns of a broken connection there.
-        let _ = connection.with_upgrades().await;
-    });
+    let link = Link::open(Box::new(stream), None).await.map_err(Broken::Off)?;
     let client =
         request.headers().contains_key(header::UPGRADE).then(|| hyper::upgrade::on(&mut request));
     inward(&mut request, port);
-    let mut response = sender.send_request(request).await.map_err(Broken::Off)?;
-    let switching = response.status() == StatusCode::SWITCHING_PROTOCOLS;
-    if let (true, Some(client)) = (switching, client) {
-        join(client, hyper::upgrade::on(&mut response));
+    match link.exchange(Upload::of(request)).await.map_err(|failed| Broken::Off(failed.error))? {
+        Answer::Response(mut response) => {
+            keep_end_to_end(response.headers_mut(), false);
+            Ok(response.map(Body::new))
+        }
+        Answer::Switched(mut response, raw) => {
+            let unasked = || io::Error::other("it switched protocols without being asked to");
+            let client = client.ok_or_else(|| Broken::Off(unasked()))?;
+            keep_end_to_end(response.headers_mut(), true);
+            tokio::spawn(async move {
+                if let Ok(client) = client.await {
+                    join(TokioIo::new(client), raw.stream, raw.early).await;
+                }
+            });
+            Ok(response.map(|()| Body::empty()))
+        }
     }
-    keep_end_to_end(response.headers_mut(), switching);
-    Ok(response.map(Body::new))
 }
 
 /// Dev servers answer only to names they know, so the app is asked by a name of its own and is
@@ -105,7 +109,13 @@ fn inward(request: &mut Request<Body>, port: u16) {
     *request.version_mut() = http::Version::HTTP_11;
     let headers = request.headers_mut();
     let upgrading = headers.contains_key(header::UPGRADE);
+    // The gateway says this and nothing else there, for clients that take trailers.
+    let trailers = headers.get(header::TE).is_some_and(|te| te == "trailers");
     keep_end_to_end(headers, upgrading);
+    if trailers && !upgrading {
+        headers.insert(header::TE, HeaderValue::from_static("trailers"));
+        headers.insert(header::CONNECTION, HeaderValue::from_static("te"));
+    }
     headers.remove(nacre_wire::generation::HEADER);
     let own = HeaderValue::from_str(&format!("localhost:{port}"));
     let own = own.unwrap_or(HeaderValue::from_static("localhost"));
@@ -135,22 +145,6 @@ fn keep_end_to_end(headers: &mut HeaderMap, upgrading: bool) {
         headers.insert(header::UPGRADE, upgrade);
         headers.insert(header::CONNECTION, HeaderValue::from_static("upgrade"));
     }
-}
-
-/// Joins the two ends in the background, until both are done.
-fn join(client: OnUpgrade, app: OnUpgrade) {
-    tokio::spawn(async move {
-        let Ok((client, app)) = tokio::try_join!(client, app) else { return };
-        let (mut client, mut app) = (TokioIo::new(client), TokioIo::new(app));
-        // Either end may simply go away; that is how most sockets are closed.
-        let _ = tokio::io::copy_bidirectional_with_sizes(
-            &mut client,
-            &mut app,
-            COPY_BUFFER,
-            COPY_BUFFER,
-        )
-        .await;
-    });
 }
 
 /// A page for a person who came to see the app, an error for a program.

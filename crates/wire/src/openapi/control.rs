@@ -4,7 +4,7 @@ use utoipa::openapi::{HttpMethod, Required};
 
 use super::call::Call;
 use crate::control::{
-    CreateSandbox, GatewayStatus, SandboxInfo, SandboxList, Shutdown, SignInLink, Stats,
+    AlertList, CreateSandbox, GatewayStatus, SandboxInfo, SandboxList, Shutdown, SignInLink, Stats,
 };
 
 const SOCKET_ONLY: &str = "Only on the gateway's unix socket";
@@ -80,6 +80,13 @@ fn gateway() -> Vec<Call> {
     vec![
         Call::new(HttpMethod::Get, "/admin/sandboxes/gateway", "gateway_status", "The gateway")
             .gives::<GatewayStatus>("200", "As it is now"),
+        Call::new(HttpMethod::Get, "/admin/sandboxes/alerts", "alerts", "What pages do wrong")
+            .gives::<AlertList>("200", "Newest last"),
+        Call::new(HttpMethod::Get, "/admin/sandboxes/metrics", "metrics", "Counters").gives_bytes(
+            "200",
+            "For Prometheus",
+            "text/plain; version=0.0.4; charset=utf-8",
+        ),
         Call::new(
             HttpMethod::Post,
             "/admin/sandboxes/gateway/sign-in-link",

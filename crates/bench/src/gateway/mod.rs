@@ -1,0 +1,179 @@
+//! `nacre-bench gateway`: the way from a browser to a sandbox, beside nginx.
+//!
+//! ```text
+//! wrk, sockets, 1 GiB ─▶ gateway (session, log) ─┬─▶ unix socket ─▶ upstream
+//!                     ─▶ nginx (log)            ─┘
+//! ```
+//! Every box is a process. The gateway is the library that `nacre up` runs, with a driver whose
+//! sandboxes are all the one upstream; nginx proxies to the same socket.
+
+mod bulk;
+mod nginx;
+mod ours;
+mod sockets;
+mod upstream;
+mod wrk;
+
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+
+use anyhow::{Context, Result};
+use clap::Subcommand;
+use tokio::process::{Child, Command};
+
+use crate::machine::Machine;
+use crate::report::{Report, Row, ratio};
+use crate::samples::Samples;
+
+/// The processes that this program starts of itself.
+#[derive(Subcommand)]
+pub(crate) enum Part {
+    Upstream { socket: PathBuf },
+    Gateway { socket: PathBuf, data: PathBuf },
+}
+
+pub(crate) async fn be(part: &Part) -> Result<()> {
+    match part {
+        Part::Upstream { socket } => upstream::serve(socket).await,
+        Part::Gateway { socket, data } => ours::serve(socket, data).await,
+    }
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Rounds {
+    small: usize,
+    seconds: u32,
+    bulk: usize,
+    sockets: usize,
+}
+
+const FULL: Rounds = Rounds { small: 5, seconds: 6, bulk: 5, sockets: 2000 };
+const QUICK: Rounds = Rounds { small: 2, seconds: 2, bulk: 2, sockets: 500 };
+
+/// Where a proxy listens, and what makes a request one of the owner's.
+struct Proxy {
+    address: String,
+    cookie: Option<String>,
+}
+
+pub(crate) async fn measure(home: &Path, nacre: &Path, quick: bool) -> Result<Report> {
+    let rounds = if quick { QUICK } else { FULL };
+    raise_open_files();
+    let socket = home.join("upstream.sock");
+    let mut upstream = ourselves(&["upstream"], &[&socket])?.spawn()?;
+    upstream::until_there(&socket).await?;
+    let (gateway, ours) = ours::start(&socket, &home.join("data")).await?;
+    let (mut nginx, theirs) = nginx::start(&socket, &home.join("nginx")).await?;
+    let pid = gateway.id().context("the gateway has ended")?;
+
+    let mut rows = small(&ours, &theirs, rounds).await?;
+    rows.extend(large(&ours, &theirs, rounds).await?);
+    rows.push(sockets::idle(&ours, pid, rounds.sockets).await?);
+    rows.push(idle_memory(nacre, home).await?);
+    rows.extend(swaps());
+    nginx.kill().await?;
+    upstream.kill().await?;
+    drop(gateway);
+    let notes = vec![
+        "swap under load is measured once there is a swap".to_owned(),
+        format!("nginx is {}", nginx::version().await?),
+    ];
+    Ok(Report { benchmark: "gateway", machine: Machine::here(home), rows, notes })
+}
+
+/// To be filled in with the swap: 100 of them under load, failed requests and the time in which
+/// the pointer moves (none, and at most 5 ms).
+fn swaps() -> Vec<Row> {
+    Vec::new()
+}
+
+async fn small(ours: &Proxy, theirs: &Proxy, rounds: Rounds) -> Result<Vec<Row>> {
+    let [mut rate, mut tail, mut their_rate, mut their_tail] =
+        std::array::from_fn(|_| Samples::default());
+    for round in 0..=rounds.small {
+        let first = wrk::run(ours, rounds.seconds).await?;
+        let second = wrk::run(theirs, rounds.seconds).await?;
+        // The first round warms both up.
+        if round > 0 {
+            rate.push(first.per_second);
+            tail.push(first.p99_ms);
+            their_rate.push(second.per_second);
+            their_tail.push(second.p99_ms);
+        }
+    }
+    let (ours_is, theirs_is) = (rate.median(), their_rate.median());
+    let (our_tail, their_tail) = (tail.median(), their_tail.median());
+    let what = "small responses, 64 connections, session and log";
+    Ok(vec![
+        Row::higher(format!("{what}: requests"), "/s", ours_is)
+            .peer("nginx", theirs_is)
+            .samples(rate.count()),
+        Row::higher(format!("{what}: requests, times nginx"), "x", ratio(ours_is, theirs_is))
+            .target(1.0)
+            .samples(rate.count()),
+        Row::lower(format!("{what}: p99"), "ms", our_tail)
+            .peer("nginx", their_tail)
+            .samples(tail.count()),
+        Row::lower(format!("{what}: p99, times nginx"), "x", ratio(our_tail, their_tail))
+            .target(1.2)
+            .samples(tail.count()),
+    ])
+}
+
+async fn large(ours: &Proxy, theirs: &Proxy, rounds: Rounds) -> Result<Vec<Row>> {
+    let mut rows = Vec::new();
+    for way in [bulk::Way::Down, bulk::Way::Up] {
+        let (mut rate, mut their_rate) = (Samples::default(), Samples::default());
+        for round in 0..=rounds.bulk {
+            let (first, second) = (bulk::run(ours, way).await?, bulk::run(theirs, way).await?);
+            if round > 0 {
+                rate.push(first);
+                their_rate.push(second);
+            }
+        }
+        let (ours_is, theirs_is) = (rate.median(), their_rate.median());
+        rows.push(
+            Row::higher(format!("1 GiB {}", way.word()), "GB/s", ours_is)
+                .peer("nginx", theirs_is)
+                .samples(rate.count()),
+        );
+        let metric = format!("1 GiB {}, times nginx", way.word());
+        rows.push(
+            Row::higher(metric, "x", ratio(ours_is, theirs_is)).target(1.0).samples(rate.count()),
+        );
+    }
+    Ok(rows)
+}
+
+/// Of `nacre up` itself, with its live sandbox running.
+async fn idle_memory(nacre: &Path, home: &Path) -> Result<Row> {
+    let (child, _) = crate::sandbox::up::begin(nacre, &home.join("up")).await?;
+    let pid = child.id().context("nacre up has ended")?;
+    let resident = resident_kib(pid)? / 1024.0;
+    crate::sandbox::up::end(child, nacre, &home.join("up")).await?;
+    Ok(Row::lower("nacre up, idle, resident", "MB", Some(resident)).target(40.0))
+}
+
+fn resident_kib(pid: u32) -> Result<f64> {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status"))?;
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+    let kib = line.context("no VmRSS")?.trim().trim_end_matches(" kB").parse()?;
+    Ok(kib)
+}
+
+fn ourselves(words: &[&str], paths: &[&Path]) -> Result<Command> {
+    let mut command = Command::new(std::env::current_exe()?);
+    // The paths of the binaries are not used by a part.
+    command.args(["--guest", "-", "--nacre", "-", "part"]).args(words).args(paths);
+    command.stdin(Stdio::null()).kill_on_drop(true);
+    Ok(command)
+}
+
+/// Thousands of sockets at once; children inherit it.
+fn raise_open_files() {
+    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+    let now = getrlimit(Resource::Nofile);
+    let _ = setrlimit(Resource::Nofile, Rlimit { current: now.maximum, maximum: now.maximum });
+}
+
+type Running = (Child, Proxy);
