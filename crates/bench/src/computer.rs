@@ -55,6 +55,11 @@ impl Computer {
         Ok(Self { driver: Arc::new(driver), data: data.to_owned(), next: AtomicU32::new(0) })
     }
 
+    /// What makes the sandboxes, for what only it can be asked.
+    pub(crate) fn driver(&self) -> &NamespaceDriver {
+        &self.driver
+    }
+
     /// Waits until the driver has everything ready that it wants to.
     pub(crate) async fn stocked(&self) -> Result<()> {
         Ok(self.driver.warm_up().await?)

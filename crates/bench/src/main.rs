@@ -126,7 +126,8 @@ async fn run(args: &Args) -> Result<ExitCode> {
             Ok(ExitCode::SUCCESS)
         }
         Benchmark::Gateway { quick } => {
-            let report = gateway::measure(home.path(), &args.nacre, *quick).await?;
+            let computer = Computer::new(&home.path().join("clone"), &args.guest, 1).await?;
+            let report = gateway::measure(home.path(), &args.nacre, &computer, *quick).await?;
             print!("{}", table::terminal(&report));
             keep(&report, *quick)?;
             Ok(ExitCode::SUCCESS)

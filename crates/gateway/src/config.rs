@@ -8,6 +8,7 @@ use serde::Deserialize;
 
 use crate::observe::{ObserveConfig, RawObserveConfig};
 use crate::sandboxes::policy::RestartPolicy;
+use crate::sandboxes::watching::RolesConfig;
 use crate::tls::TlsFiles;
 use crate::web::visitor::Front;
 
@@ -45,6 +46,7 @@ pub struct GatewayConfig {
     pub stop_grace: Duration,
     pub restart: RestartPolicy,
     pub observe: ObserveConfig,
+    pub roles: RolesConfig,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -109,6 +111,7 @@ impl RawGatewayConfig {
             stop_grace: self.stop_grace_seconds.map_or(DEFAULT_STOP_GRACE, Duration::from_secs),
             restart: RestartPolicy::default(),
             observe: self.observe.resolve(),
+            roles: RolesConfig::default(),
         })
     }
 }

@@ -38,5 +38,6 @@ pub use gateway::{Gateway, RunningGateway, StartError};
 pub use lock::{LOCK_FILE, SOCKET_FILE};
 pub use observe::{DroppedLines, LogGuard, ObserveConfig, RawObserveConfig, Spool};
 pub use sandboxes::policy::RestartPolicy;
+pub use sandboxes::watching::{RawRolesConfig, RolesConfig};
 pub use tls::{TlsError, TlsFiles};
 pub use web::visitor::{Front, Network, PublicUrl};

@@ -3,12 +3,16 @@
 use std::fs;
 use std::io;
 use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use rustix::thread::UnshareFlags;
 
 use crate::base::{self, Owner};
+use crate::clone::{Cloner, Progress};
 use crate::launcher::in_user_namespace;
-use crate::order::{Ids, OwnedLayer, Reply};
+use crate::order::{CloneOrder, CloneTree, Ids, OwnedLayer, Reply};
 use crate::seed::Guest;
 use crate::{Control, Result, Step};
 
@@ -55,6 +59,51 @@ fn lock_around(layer: &Path) -> Result<fs::File> {
     let directory = fs::File::open(around).step(step)?;
     directory.lock_shared().step(step)?;
     Ok(directory)
+}
+
+/// Copies in passes, as it is told to, until it is told to finish or nobody is left to tell.
+pub(crate) fn clone(control: &Control, tree: &CloneTree) -> Result<Option<Guest>> {
+    in_user_namespace(&tree.ids, UnshareFlags::NEWUSER, None, |_| {
+        let progress = Arc::new(Progress::default());
+        let leave_out: Vec<_> = tree.leave_out.iter().map(Into::into).collect();
+        let cloner = Cloner::new(&tree.from, &tree.to, &leave_out, progress.clone())?;
+        while let Some(order) =
+            control.receive::<CloneOrder>().step(|| "read an order".to_owned())?
+        {
+            let reply = match order.message {
+                CloneOrder::Pass => {
+                    let changed = reporting(control, &progress, || cloner.pass())?;
+                    Reply::Passed { changed }
+                }
+                CloneOrder::Finish => Reply::Cloned(cloner.finish()?),
+            };
+            control.send(&reply, &[]).step(|| "report".to_owned())?;
+        }
+        Ok(None)
+    })
+}
+
+/// Says how far the work is while it lasts, so that the host knows we live.
+fn reporting<T>(control: &Control, progress: &Progress, work: impl FnOnce() -> T) -> T {
+    const EVERY: Duration = Duration::from_millis(200);
+    let done = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let reporter = scope.spawn(|| {
+            while !done.load(Ordering::Acquire) {
+                std::thread::park_timeout(EVERY);
+                let (files, bytes) = progress.now();
+                if done.load(Ordering::Acquire)
+                    || control.send(&Reply::Copying { files, bytes }, &[]).is_err()
+                {
+                    return;
+                }
+            }
+        });
+        let outcome = work();
+        done.store(true, Ordering::Release);
+        reporter.thread().unpark();
+        outcome
+    })
 }
 
 fn act(control: &Control, ids: &Ids, job: impl FnOnce() -> Result<()>) -> Result<Option<Guest>> {

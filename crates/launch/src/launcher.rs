@@ -50,6 +50,7 @@ fn run(control: &Control) -> Result<Option<Guest>> {
         Task::MakeDirectory { ids, path } => admin::make_directory(control, &ids, &path),
         Task::Remove { ids, path } => admin::remove(control, &ids, &path),
         Task::MakeLayer { ids, layer } => admin::make_layer(control, &ids, &layer),
+        Task::Clone(tree) => admin::clone(control, &tree),
     }
 }
 

@@ -25,6 +25,7 @@
 
 mod admin;
 mod base;
+pub mod clone;
 mod control;
 mod devices;
 mod harden;

@@ -6,6 +6,8 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
+use crate::clone::Report;
+
 /// The first message to a launcher.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Task {
@@ -17,6 +19,26 @@ pub enum Task {
     Remove { ids: Ids, path: PathBuf },
     /// Make a layer of the base that root of every sandbox owns.
     MakeLayer { ids: Ids, layer: OwnedLayer },
+    /// Copy a sandbox's files, in passes: see [`CloneOrder`].
+    Clone(CloneTree),
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CloneTree {
+    pub ids: Ids,
+    pub from: PathBuf,
+    /// Exists, and is empty.
+    pub to: PathBuf,
+    /// Names at the top that are not copied.
+    pub leave_out: Vec<String>,
+}
+
+/// What a launcher with [`Task::Clone`] is told next. It answers each with [`Reply::Passed`] or
+/// [`Reply::Cloned`], and says with [`Reply::Copying`] how far it is in between.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum CloneOrder {
+    Pass,
+    Finish,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -140,6 +162,15 @@ pub enum Reply {
     Ready,
     /// An administrative task is done.
     Done,
+    Copying {
+        files: u64,
+        bytes: u64,
+    },
+    /// A pass is over, and this many names were not as the one before had left them.
+    Passed {
+        changed: u64,
+    },
+    Cloned(Report),
     Failed {
         step: String,
         message: String,

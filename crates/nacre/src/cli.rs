@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand};
 
 use crate::commands::{
-    attach, completions, cp, diff, doctor, down, exec, history, kill, login, logs, ls, man,
-    process, ps, restore, sandbox, shell, status, undo, up,
+    attach, completions, cp, dev, diff, doctor, down, exec, history, kill, login, logs, ls, man,
+    process, ps, restore, sandbox, shell, status, swap, undo, up,
 };
 
 const EXAMPLES: &str = "\
@@ -107,6 +107,10 @@ pub(crate) enum Command {
     Restore(restore::Restore),
     /// Make, run and remove sandboxes
     Sandbox(sandbox::Sandbox),
+    /// Make, reset and remove dev, a copy of live to try things on
+    Dev(dev::Dev),
+    /// Make dev live and live dev, or take that back
+    Swap(swap::Swap),
     /// Check this machine and say how to fix what it lacks
     Doctor(doctor::Doctor),
     /// Print a completion script for a shell
@@ -137,6 +141,8 @@ impl Command {
             | Self::Redo(_)
             | Self::Restore(_)
             | Self::Sandbox(_)
+            | Self::Dev(_)
+            | Self::Swap(_)
             | Self::Doctor(_)
             | Self::Completions(_)
             | Self::Man(_) => 1,

@@ -5,7 +5,7 @@ use std::io;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
-use nacre_gateway::{GatewayConfig, RawGatewayConfig};
+use nacre_gateway::{GatewayConfig, RawGatewayConfig, RawRolesConfig};
 use serde::Deserialize;
 
 use crate::commands::up::Front;
@@ -18,6 +18,7 @@ const FILE: &str = "nacre.toml";
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct RawConfig {
     gateway: RawGatewayConfig,
+    roles: RawRolesConfig,
     log: RawLogConfig,
 }
 
@@ -71,7 +72,9 @@ impl RawConfig {
         if !proxies.is_empty() {
             file.trusted_proxies = Some(proxies);
         }
-        Ok(Config { gateway: self.gateway.resolve(data_dir)?, log: self.log })
+        let mut gateway = self.gateway.resolve(data_dir)?;
+        gateway.roles = self.roles.resolve();
+        Ok(Config { gateway, log: self.log })
     }
 }
 
@@ -161,6 +164,15 @@ mod tests {
         let raw = RawConfig::load(dir.path(), None).unwrap();
         assert_eq!(raw.gateway.tls_cert, Some(dir.path().join("cert.pem")));
         assert_eq!(raw.gateway.tls_key, Some("/etc/key.pem".into()));
+    }
+
+    #[test]
+    fn a_swap_is_taken_back_by_itself_unless_the_file_says_no() {
+        let roles =
+            |text| parse(text).unwrap().resolve("/data".into(), None).unwrap().gateway.roles;
+        assert!(roles("").auto_rollback);
+        assert!(!roles("[roles]\nauto_rollback = false\n").auto_rollback);
+        assert_eq!(roles("roles.watch_seconds = 30\n").watch.as_secs(), 30);
     }
 
     #[test]

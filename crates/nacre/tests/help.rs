@@ -26,7 +26,7 @@ fn help_teaches() {
     insta::assert_snapshot!("help", nacre(&["--help"]));
     for command in [
         "up", "exec", "shell", "cp", "logs", "sandbox", "doctor", "history", "diff", "undo",
-        "redo", "restore",
+        "redo", "restore", "dev", "swap",
     ] {
         insta::assert_snapshot!(format!("help-{command}"), nacre(&[command, "--help"]));
     }

@@ -1,8 +1,8 @@
 //! One life of a sandbox, for the crash suite to interrupt and for other users to try.
 //!
-//! `cycle [--blank] DATA GUEST [ROOTFS]` writes its pid to `DATA/pid`, says what is reduced on this
+//! `cycle [--blank] [--fork] DATA GUEST [ROOTFS]` writes its pid to `DATA/pid`, says what is reduced on this
 //! machine, and then creates, starts, uses, stops, starts and destroys a sandbox called `cycle`.
-//! With `--blank` it is made from a blank.
+//! With `--blank` it is made from a blank; with `--fork` it is copied while it runs.
 
 #![allow(clippy::unwrap_used, reason = "a failed life is a failed run")]
 
@@ -20,6 +20,7 @@ use nacre_wire::exec::ExecRequest;
 async fn main() {
     let mut arguments = std::env::args_os().skip(1).map(PathBuf::from).peekable();
     let from_blank = arguments.next_if(|first| first.as_os_str() == "--blank").is_some();
+    let fork = arguments.next_if(|next| next.as_os_str() == "--fork").is_some();
     let (data, guest) = (arguments.next().unwrap(), arguments.next().unwrap());
     std::fs::write(data.join("pid"), std::process::id().to_string()).unwrap();
     let driver = NamespaceDriver::new(NamespaceConfig {
@@ -49,6 +50,14 @@ async fn main() {
         ExecRequest { shell: Some(script), user: Some("0".to_owned()), ..ExecRequest::default() };
     let finished = client(&driver, &id).run(request).await.unwrap();
     print!("{}", String::from_utf8_lossy(&finished.stdout));
+    if fork {
+        let twin: SandboxId = "twin".parse().unwrap();
+        driver.fork(&id, &twin, Arc::default()).await.unwrap();
+        driver.start(&twin).await.unwrap();
+        let content = client(&driver, &twin).read("file").await.unwrap();
+        println!("forked {}", String::from_utf8_lossy(&content));
+        driver.destroy(&twin).await.unwrap();
+    }
     driver.destroy(&id).await.unwrap();
     println!("done");
 }

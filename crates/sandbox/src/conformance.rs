@@ -50,6 +50,10 @@ macro_rules! conformance_tests {
             an_abandoned_start_can_be_recovered
             the_inside_reaches_its_host
             what_it_uses_can_be_asked
+            a_fork_has_the_files_and_goes_its_own_way
+            a_stopped_sandbox_can_be_forked
+            a_fork_never_replaces_a_sandbox
+            a_fork_of_nobody_leaves_nothing
         );
     };
     (@each $subject:expr; $($rule:ident)*) => {
@@ -290,6 +294,51 @@ pub async fn what_it_uses_can_be_asked(subject: Subject) {
     }
     driver.logs(&id, 1000).await.expect("logs");
     driver.destroy(&id).await.expect("destroy");
+}
+
+pub async fn a_fork_has_the_files_and_goes_its_own_way(subject: Subject) {
+    let (driver, source) = started(&subject).await;
+    let twin = id("twin");
+    let plain = WriteOptions::default();
+    client(&driver, &source).write("a.txt", "pearl", &plain).await.expect("write");
+    let forked = driver.fork(&source, &twin, Arc::default()).await.expect("fork");
+    assert!(forked.report.names >= 1, "{forked:?}");
+    assert_eq!(driver.state(&twin).await.expect("state"), SandboxState::Stopped);
+    assert_eq!(driver.state(&source).await.expect("state"), SandboxState::Running);
+    driver.start(&twin).await.expect("start");
+    client(&driver, &twin).write("b.txt", "twin's", &plain).await.expect("write");
+    client(&driver, &source).write("a.txt", "changed", &plain).await.expect("write");
+    assert_eq!(client(&driver, &twin).read("a.txt").await.expect("read"), "pearl");
+    assert!(client(&driver, &source).read("b.txt").await.is_err(), "the source has no new file");
+    driver.destroy(&source).await.expect("destroy");
+    assert_eq!(client(&driver, &twin).read("a.txt").await.expect("read"), "pearl");
+    driver.destroy(&twin).await.expect("destroy");
+}
+
+pub async fn a_stopped_sandbox_can_be_forked(subject: Subject) {
+    let (driver, source) = started(&subject).await;
+    let written = client(&driver, &source).write("a", "pearl", &WriteOptions::default()).await;
+    written.expect("write");
+    driver.stop(&source, Duration::from_secs(5)).await.expect("stop");
+    driver.fork(&source, &id("twin"), Arc::default()).await.expect("fork");
+    driver.start(&id("twin")).await.expect("start");
+    assert_eq!(client(&driver, &id("twin")).read("a").await.expect("read"), "pearl");
+    driver.destroy(&id("twin")).await.expect("destroy");
+}
+
+pub async fn a_fork_never_replaces_a_sandbox(subject: Subject) {
+    let (driver, source) = started(&subject).await;
+    driver.create(&id("taken"), &SandboxSpec::default()).await.expect("create");
+    let refused = driver.fork(&source, &id("taken"), Arc::default()).await;
+    assert!(matches!(refused, Err(Error::Exists(_))), "{refused:?}");
+    driver.destroy(&source).await.expect("destroy");
+}
+
+pub async fn a_fork_of_nobody_leaves_nothing(subject: Subject) {
+    let driver = (subject.restart)();
+    let refused = driver.fork(&id("nobody"), &id("twin"), Arc::default()).await;
+    assert!(matches!(refused, Err(Error::NotFound(_))), "{refused:?}");
+    assert!(driver.reconcile().await.expect("reconcile").is_empty());
 }
 
 async fn serve_version(stream: BoxStream) {

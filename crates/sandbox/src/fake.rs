@@ -15,7 +15,10 @@ use nacre_wire::control::{SandboxState, Stats};
 use tokio::io::DuplexStream;
 use tokio::sync::{Notify, mpsc, watch};
 
-use crate::{BoxStream, Capabilities, Driver, Error, Result, SandboxId, SandboxSpec};
+use crate::{
+    BoxStream, Capabilities, Driver, Error, Forked, Progress, Report, Result, SandboxId,
+    SandboxSpec,
+};
 
 type Pending = Pin<Box<dyn Future<Output = ()> + Send>>;
 /// Serves one connection to a sandbox's door.
@@ -52,6 +55,7 @@ struct Inner {
     counts: watch::Sender<Counts>,
     hold: watch::Sender<Option<&'static str>>,
     start_fails: watch::Sender<bool>,
+    fork_fails: watch::Sender<bool>,
 }
 
 #[derive(Debug, Default, Clone)]
@@ -108,6 +112,7 @@ impl FakeDriver {
             counts: watch::channel(Counts::default()).0,
             hold: watch::channel(None).0,
             start_fails: watch::channel(false).0,
+            fork_fails: watch::channel(false).0,
         }))
     }
 
@@ -132,6 +137,16 @@ impl FakeDriver {
 
     pub fn let_starts_fail(&self, fail: bool) {
         self.0.start_fails.send_replace(fail);
+    }
+
+    /// As on a disk that is full.
+    pub fn let_forks_fail(&self, fail: bool) {
+        self.0.fork_fails.send_replace(fail);
+    }
+
+    /// What a sandbox keeps; nothing when there is none.
+    pub fn disk(&self, id: &SandboxId) -> Disk {
+        self.with(id, |fake| fake.disk.clone()).unwrap_or_default()
     }
 
     /// Puts a sandbox there as an earlier gateway would have left it.
@@ -211,6 +226,35 @@ impl Driver for FakeDriver {
         self.put(id, SandboxState::Stopped);
         self.point("create:after").await;
         Ok(())
+    }
+
+    async fn fork(
+        &self,
+        from: &SandboxId,
+        to: &SandboxId,
+        progress: Arc<Progress>,
+    ) -> Result<Forked> {
+        self.point("fork:before").await;
+        if *self.0.fork_fails.borrow() {
+            let source = std::io::Error::from(std::io::ErrorKind::StorageFull);
+            return Err(Error::Io { context: format!("copy sandbox \"{from}\""), source });
+        }
+        let files = self.with(from, |fake| {
+            fake.disk.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).clone()
+        })?;
+        if self.lock().contains_key(to) {
+            return Err(Error::Exists(to.clone()));
+        }
+        let report = Report {
+            names: files.len() as u64,
+            bytes: files.values().map(|file| file.len() as u64).sum(),
+            ..Report::default()
+        };
+        progress.set(report.names, report.bytes);
+        self.put(to, SandboxState::Stopped);
+        self.with(to, |fake| fake.disk = Arc::new(Mutex::new(files)))?;
+        self.point("fork:after").await;
+        Ok(Forked { report, history: true, ..Forked::default() })
     }
 
     async fn start(&self, id: &SandboxId) -> Result<()> {

@@ -15,9 +15,11 @@ pub mod namespace;
 use std::fmt;
 use std::path::PathBuf;
 use std::str::FromStr;
+use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
+pub use nacre_launch::clone::{Progress, Report};
 pub use nacre_wire::client::{BoxStream, ByteStream};
 use nacre_wire::control::{Limits, Reduction, SandboxState, Stats};
 use serde::{Deserialize, Serialize};
@@ -78,6 +80,18 @@ pub struct Capabilities {
     pub reduced: Vec<Reduction>,
 }
 
+/// What came of [`Driver::fork`].
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Forked {
+    pub report: Report,
+    /// For how long the source was frozen; `None` when it did not run, or could not be.
+    pub frozen: Option<Duration>,
+    /// The copy has the history of the source. Otherwise it begins its own.
+    pub history: bool,
+    /// Names that still changed in the last look at a source that could not be frozen.
+    pub unsettled: u64,
+}
+
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     #[error("no sandbox \"{0}\"")]
@@ -114,6 +128,16 @@ pub trait Driver: Send + Sync {
 
     /// Lays out the sandbox's files. Afterwards it is `Stopped`.
     async fn create(&self, id: &SandboxId, spec: &SandboxSpec) -> Result<()>;
+
+    /// Makes `to` a copy of `from` as it is at one moment, with everything that it keeps while it is
+    /// stopped; `from` may run, and is not reached for a short time near the end. Afterwards `to` is
+    /// `Stopped`. A copy that fails leaves nothing of `to`.
+    async fn fork(
+        &self,
+        from: &SandboxId,
+        to: &SandboxId,
+        progress: Arc<Progress>,
+    ) -> Result<Forked>;
 
     /// Returns when `dial` reaches the supervisor.
     async fn start(&self, id: &SandboxId) -> Result<()>;

@@ -5,13 +5,15 @@
 //! | `GET /admin/sandboxes` | [`SandboxList`] |
 //! | `POST /admin/sandboxes` | [`CreateSandbox`] -> [`SandboxInfo`] |
 //! | `GET`, `DELETE /admin/sandboxes/{name}` | one of them, by name or id |
-//! | `POST /admin/sandboxes/{name}/{start,stop,pause,resume}` | -> [`SandboxInfo`] |
+//! | `POST /admin/sandboxes/{name}/{start,stop,restart,pause,resume}` | -> [`SandboxInfo`] |
 //! | `GET /admin/sandboxes/{name}/stats` | [`Stats`] |
 //! | `GET /admin/sandboxes/{name}/logs` | the supervisor's log, as text; `follow=true` streams |
 //! | `ANY /admin/sandboxes/{name}/door/*` | the rest of the path, to that sandbox's supervisor |
 //! | `GET /admin/sandboxes/gateway` | [`GatewayStatus`] |
 //! | `POST /admin/sandboxes/gateway/sign-in-link` | [`SignInLink`], on the unix socket only |
 //! | `POST /admin/sandboxes/gateway/shutdown` | [`Shutdown`], on the unix socket only |
+//!
+//! What is about `live` and `dev` is in [`roles`](crate::roles).
 
 use serde::{Deserialize, Serialize};
 

@@ -2,7 +2,7 @@
 //!
 //! The crate owns three things and no state: the JSON types of the supervisor's API
 //! ([`exec`], [`files`], [`watch`], [`processes`], [`events`], [`status`]) and of the gateway's
-//! control plane ([`control`]), the protocol generation both sides negotiate ([`generation`]), and
+//! control plane ([`control`], [`roles`]), the protocol generation both sides negotiate ([`generation`]), and
 //! (feature `client`) a typed client that speaks it over any byte stream ([`client`]) with the parts of a proxy
 //! ([`relay`]). Feature
 //! `openapi` describes the calls for other languages.
@@ -26,6 +26,7 @@ pub mod path;
 pub mod processes;
 #[cfg(feature = "client")]
 pub mod relay;
+pub mod roles;
 pub mod status;
 pub mod watch;
 

@@ -8,6 +8,7 @@
 //! sandboxes are all the one upstream; nginx proxies to the same socket.
 
 mod bulk;
+mod clone;
 mod nginx;
 mod ours;
 mod sockets;
@@ -21,6 +22,7 @@ use anyhow::{Context, Result};
 use clap::Subcommand;
 use tokio::process::{Child, Command};
 
+use crate::computer::Computer;
 use crate::machine::Machine;
 use crate::report::{Report, Row, ratio};
 use crate::samples::Samples;
@@ -45,10 +47,13 @@ struct Rounds {
     seconds: u32,
     bulk: usize,
     sockets: usize,
+    /// Files in the workspace that is copied, and how often.
+    cloned: usize,
+    clones: usize,
 }
 
-const FULL: Rounds = Rounds { small: 5, seconds: 6, bulk: 5, sockets: 2000 };
-const QUICK: Rounds = Rounds { small: 2, seconds: 2, bulk: 2, sockets: 500 };
+const FULL: Rounds = Rounds { small: 5, seconds: 6, bulk: 5, sockets: 2000, cloned: 100_000, clones: 3 };
+const QUICK: Rounds = Rounds { small: 2, seconds: 2, bulk: 2, sockets: 500, cloned: 5000, clones: 1 };
 
 /// Where a proxy listens, and what makes a request one of the owner's.
 struct Proxy {
@@ -56,7 +61,12 @@ struct Proxy {
     cookie: Option<String>,
 }
 
-pub(crate) async fn measure(home: &Path, nacre: &Path, quick: bool) -> Result<Report> {
+pub(crate) async fn measure(
+    home: &Path,
+    nacre: &Path,
+    computer: &Computer,
+    quick: bool,
+) -> Result<Report> {
     let rounds = if quick { QUICK } else { FULL };
     raise_open_files();
     let socket = home.join("upstream.sock");
@@ -70,21 +80,15 @@ pub(crate) async fn measure(home: &Path, nacre: &Path, quick: bool) -> Result<Re
     rows.extend(large(&ours, &theirs, rounds).await?);
     rows.push(sockets::idle(&ours, pid, rounds.sockets).await?);
     rows.push(idle_memory(nacre, home).await?);
-    rows.extend(swaps());
+    rows.extend(clone::measure(computer, rounds.cloned, rounds.clones).await.context("copy of live")?);
     nginx.kill().await?;
     upstream.kill().await?;
     drop(gateway);
     let notes = vec![
-        "swap under load is measured once there is a swap".to_owned(),
+        "swaps under load are not measured yet".to_owned(),
         format!("nginx is {}", nginx::version().await?),
     ];
     Ok(Report { benchmark: "gateway", machine: Machine::here(home), rows, notes })
-}
-
-/// To be filled in with the swap: 100 of them under load, failed requests and the time in which
-/// the pointer moves (none, and at most 5 ms).
-fn swaps() -> Vec<Row> {
-    Vec::new()
 }
 
 async fn small(ours: &Proxy, theirs: &Proxy, rounds: Rounds) -> Result<Vec<Row>> {

@@ -10,7 +10,9 @@ use std::time::Duration;
 use anyhow::{Context, Result};
 use async_trait::async_trait;
 use nacre_gateway::{Gateway, RawGatewayConfig, Spool};
-use nacre_sandbox::{BoxStream, Capabilities, Driver, Error, SandboxId, SandboxSpec};
+use nacre_sandbox::{
+    BoxStream, Capabilities, Driver, Error, Forked, Progress, SandboxId, SandboxSpec,
+};
 use nacre_wire::control::{SandboxState, Stats};
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::{TcpStream, UnixStream};
@@ -91,6 +93,16 @@ impl Driver for OneUpstream {
 
     async fn create(&self, id: &SandboxId, _: &SandboxSpec) -> nacre_sandbox::Result<()> {
         self.set(id, SandboxState::Stopped)
+    }
+
+    async fn fork(
+        &self,
+        _: &SandboxId,
+        to: &SandboxId,
+        _: Arc<Progress>,
+    ) -> nacre_sandbox::Result<Forked> {
+        self.set(to, SandboxState::Stopped)?;
+        Ok(Forked::default())
     }
 
     async fn start(&self, id: &SandboxId) -> nacre_sandbox::Result<()> {

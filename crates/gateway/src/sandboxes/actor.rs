@@ -17,6 +17,7 @@ use tokio_util::task::AbortOnDropHandle;
 
 use super::door::Door;
 use super::errors;
+use super::label::Label;
 use super::policy::{Action, AfterCrash, Op, Phase, RestartPolicy, Verdict, decide};
 use crate::host;
 use crate::store::{Desired, Store};
@@ -50,7 +51,7 @@ pub(crate) struct Request {
 /// What the task works with.
 pub(crate) struct Parts {
     pub(crate) id: SandboxId,
-    pub(crate) name: String,
+    pub(crate) name: Label,
     pub(crate) driver: Arc<dyn Driver>,
     pub(crate) store: Store,
     pub(crate) door: Door,
@@ -137,7 +138,7 @@ impl Actor {
                 ErrorKind::Unavailable,
                 format!("sandbox \"{}\" is {is}", self.parts.name),
             )
-            .hint(hint.replace("NAME", &self.parts.name))),
+            .hint(hint.replace("NAME", &self.parts.name.get()))),
             Verdict::Do(action) => self.act(action, op).await,
         }
     }
@@ -164,7 +165,7 @@ impl Actor {
         match self.parts.driver.start(&self.parts.id).await {
             Ok(()) => Ok(self.started()),
             Err(error) => {
-                let error = errors::from_driver(&self.parts.name, &error);
+                let error = errors::from_driver(&self.parts.name.get(), &error);
                 self.show(View::failed(error.message.clone()));
                 Err(error)
             }
@@ -191,7 +192,7 @@ impl Actor {
         match stopped {
             Ok(()) => Ok(self.show(View::of(Phase::Stopped))),
             Err(error) => {
-                let error = errors::from_driver(&self.parts.name, &error);
+                let error = errors::from_driver(&self.parts.name.get(), &error);
                 self.show(View::failed(format!("did not stop: {}", error.message)));
                 Err(error)
             }
@@ -203,7 +204,7 @@ impl Actor {
             Ok(()) => Ok(self.show_phase(Phase::Paused)),
             Err(error) => {
                 self.record(Desired::Running).await?;
-                Err(errors::from_driver(&self.parts.name, &error))
+                Err(errors::from_driver(&self.parts.name.get(), &error))
             }
         }
     }
@@ -211,7 +212,7 @@ impl Actor {
     async fn resume(&mut self) -> Result<View, ApiError> {
         match self.parts.driver.resume(&self.parts.id).await {
             Ok(()) => Ok(self.show_phase(Phase::Running)),
-            Err(error) => Err(errors::from_driver(&self.parts.name, &error)),
+            Err(error) => Err(errors::from_driver(&self.parts.name.get(), &error)),
         }
     }
 
@@ -220,7 +221,7 @@ impl Actor {
         self.restart_at = None;
         self.parts.door.forget();
         if let Err(error) = self.parts.driver.destroy(&self.parts.id).await {
-            let error = errors::from_driver(&self.parts.name, &error);
+            let error = errors::from_driver(&self.parts.name.get(), &error);
             self.show(View::failed(format!("was not removed: {}", error.message)));
             return Err(error);
         }

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use axum::body::Body;
 use http::Request;
 use http_body_util::{BodyExt, Limited};
-use nacre_sandbox::{Driver, SandboxId};
+use nacre_sandbox::{BoxStream, Driver, SandboxId};
 use nacre_wire::generation;
 use nacre_wire::relay::{Answer, Link, Pool, Upload};
 use nacre_wire::status::Version;
@@ -66,6 +66,11 @@ impl Door {
         };
         let body = Limited::new(response.into_body(), 64 * 1024).collect().await.ok()?.to_bytes();
         serde_json::from_slice::<Version>(&body).ok().map(|version| version.version)
+    }
+
+    /// For calls of the gateway's own.
+    pub(crate) async fn dial(&self) -> Result<BoxStream, nacre_sandbox::Error> {
+        self.driver.dial(&self.id).await
     }
 
     /// Lets go of the connections of a supervisor that is gone.

@@ -42,6 +42,8 @@ pub(crate) fn from_store(error: StoreError) -> ApiError {
         {
             ApiError::new(ErrorKind::NoSpace, error.to_string()).hint("free some disk space")
         }
+        StoreError::RoleMoved(_) => ApiError::new(ErrorKind::Unavailable, error.to_string())
+            .hint("see nacre status, and try again"),
         StoreError::Sqlite(_)
         | StoreError::Newer { .. }
         | StoreError::Corrupt { .. }

@@ -64,7 +64,7 @@ impl Sandboxes {
     }
 
     /// What cannot be undone now is undone at the next start: the row still says `Creating`.
-    async fn undo(&self, row: &Row) {
+    pub(super) async fn undo(&self, row: &Row) {
         if let Err(error) = self.0.driver.destroy(&row.id).await {
             tracing::warn!(sandbox = %row.name, %error, "a failed creation was not cleaned up");
             return;
@@ -75,7 +75,7 @@ impl Sandboxes {
     }
 }
 
-fn fresh_id() -> Result<SandboxId, ApiError> {
+pub(super) fn fresh_id() -> Result<SandboxId, ApiError> {
     let text = random_id("sb-").map_err(|error| ApiError::io("random numbers", &error))?;
     text.parse().map_err(|error| ApiError::new(ErrorKind::Internal, format!("{error}")))
 }

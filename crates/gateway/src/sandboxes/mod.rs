@@ -4,20 +4,30 @@
 //! lifecycle ([`actor`]) and to its supervisor's HTTP server ([`door`]).
 
 mod actor;
+mod checks;
+pub(crate) mod dev;
 pub(crate) mod door;
 pub(crate) mod errors;
+mod health;
+mod label;
 mod make;
 mod name;
 pub(crate) mod policy;
 mod recover;
+pub(crate) mod roles;
 mod startup;
+pub(crate) mod swap;
+pub(crate) mod watching;
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use nacre_sandbox::{Driver, SandboxId, SandboxSpec};
+use async_trait::async_trait;
+use nacre_sandbox::{BoxStream, Driver, SandboxId, SandboxSpec};
+use nacre_wire::client::{Client, Dial};
 use nacre_wire::control::{SandboxInfo, SandboxState};
+use nacre_wire::roles::SwapCheck;
 use nacre_wire::{ApiError, ErrorKind, WirePath};
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio_util::sync::CancellationToken;
@@ -25,8 +35,12 @@ use tokio_util::task::TaskTracker;
 
 use actor::{Request, View};
 use door::Door;
+use label::Label;
 use policy::{Op, Phase, RestartPolicy};
+use roles::Healths;
+use watching::RolesConfig;
 
+use crate::config::GatewayConfig;
 use crate::routes::Role;
 use crate::store::{Row, Store};
 
@@ -38,6 +52,9 @@ pub(crate) struct Sandbox {
     pub(crate) id: SandboxId,
     pub(crate) name: String,
     pub(crate) door: Door,
+    label: Label,
+    /// Cancelled when the role that this handle was for has moved on.
+    moved: CancellationToken,
     driver: String,
     spec: SandboxSpec,
     created_at: u64,
@@ -57,6 +74,23 @@ struct Inner {
     table: Mutex<Table>,
     tasks: TaskTracker,
     stop: CancellationToken,
+    roles: RolesConfig,
+    healths: Healths,
+    changing_roles: Arc<tokio::sync::Mutex<()>>,
+    extras: Mutex<Extras>,
+}
+
+/// What is only shown.
+#[derive(Default)]
+struct Extras {
+    copying: Option<dev::Copying>,
+    checks: Vec<SwapCheck>,
+}
+
+impl Inner {
+    fn extras(&self) -> MutexGuard<'_, Extras> {
+        self.extras.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 #[derive(Default)]
@@ -95,6 +129,11 @@ impl Sandbox {
             .hint(hint))
     }
 
+    /// For calls of the gateway's own to its supervisor.
+    fn client(&self) -> Client {
+        Client::new(Arc::new(self.door.clone()), "")
+    }
+
     fn is_destroyed(&self) -> bool {
         self.view.borrow().destroyed
     }
@@ -122,20 +161,19 @@ impl Sandbox {
 }
 
 impl Sandboxes {
-    fn new(
-        driver: Arc<dyn Driver>,
-        store: Store,
-        restart: RestartPolicy,
-        stop_grace: Duration,
-    ) -> Self {
+    fn new(driver: Arc<dyn Driver>, store: Store, config: &GatewayConfig) -> Self {
         Self(Arc::new(Inner {
             driver,
             store,
-            restart,
-            stop_grace,
+            restart: config.restart,
+            stop_grace: config.stop_grace,
             table: Mutex::default(),
             tasks: TaskTracker::new(),
             stop: CancellationToken::new(),
+            roles: config.roles,
+            healths: Healths::default(),
+            changing_roles: Arc::default(),
+            extras: Mutex::default(),
         }))
     }
 
@@ -202,9 +240,10 @@ impl Sandboxes {
         let (view_sender, view) = watch::channel(view);
         let (requests, receiver) = mpsc::channel(16);
         let door = Door::new(self.0.driver.clone(), row.id.clone());
+        let label = Label::new(&row.name);
         let parts = actor::Parts {
             id: row.id.clone(),
-            name: row.name.clone(),
+            name: label.clone(),
             driver: self.0.driver.clone(),
             store: self.0.store.clone(),
             door: door.clone(),
@@ -216,6 +255,8 @@ impl Sandboxes {
             id: row.id.clone(),
             name: row.name,
             door,
+            label,
+            moved: CancellationToken::new(),
             driver: row.driver,
             spec: row.spec,
             created_at: row.created_at,
@@ -245,5 +286,12 @@ impl Sandboxes {
 impl Table {
     fn role_of(&self, id: &SandboxId) -> Option<Role> {
         self.roles.iter().find(|(_, owner)| *owner == id).map(|(role, _)| *role)
+    }
+}
+
+#[async_trait]
+impl Dial for Door {
+    async fn dial(&self) -> std::io::Result<BoxStream> {
+        Self::dial(self).await.map_err(std::io::Error::other)
     }
 }

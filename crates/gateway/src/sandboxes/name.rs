@@ -3,7 +3,7 @@
 use nacre_wire::{ApiError, ErrorKind};
 
 /// Paths under `/admin/sandboxes` that are no sandboxes.
-const RESERVED: &[&str] = &["alerts", "gateway", "metrics"];
+const RESERVED: &[&str] = &["gateway", "roles", "swap", "page", "metrics", "alerts"];
 
 /// A lower case letter, then up to 31 lower case letters, digits and dashes.
 pub(crate) fn check(name: &str) -> Result<(), ApiError> {

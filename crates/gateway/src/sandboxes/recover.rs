@@ -25,12 +25,14 @@ impl Sandboxes {
         let found =
             driver.reconcile().await.map_err(|error| errors::from_driver("(any)", &error))?;
         let plan = plan(rows, driver.name(), found);
-        let this = Self::new(driver, store, config.restart, config.stop_grace);
+        let this = Self::new(driver, store, config);
         for recovery in plan {
             this.carry_out(recovery).await?;
         }
         this.reload_roles().await?;
         this.ensure_live().await?;
+        this.keep_health();
+        this.resume_watch().await;
         Ok(this)
     }
 

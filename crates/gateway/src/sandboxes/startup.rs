@@ -63,7 +63,8 @@ fn recover(row: Row, driver: &str, found: Option<SandboxState>) -> Recovery {
         return Recovery::Unusable { row, why: "it was made by another driver" };
     }
     match (row.desired, found) {
-        (Desired::Destroying, _) => Recovery::FinishDestroy(row),
+        // A copy that never came to be anything's dev can be made again.
+        (Desired::Destroying | Desired::Cloning, _) => Recovery::FinishDestroy(row),
         (Desired::Creating, None) => Recovery::Forget(row),
         (_, None) => Recovery::Unusable { row, why: "its files are gone" },
         (desired, Some(found)) => Recovery::Adopt { row, found, then: step(desired, found) },
@@ -73,12 +74,16 @@ fn recover(row: Row, driver: &str, found: Option<SandboxState>) -> Recovery {
 fn step(desired: Desired, found: SandboxState) -> Then {
     use SandboxState::{Failed, Paused, Running, Stopped};
     match (desired, found) {
-        (Desired::Creating | Desired::Stopped | Desired::Destroying, Stopped)
+        (
+            Desired::Creating | Desired::Cloning | Desired::Stopped | Desired::Destroying,
+            Stopped,
+        )
         | (Desired::Running, Running)
         | (Desired::Paused, Paused) => Then::Nothing,
-        (Desired::Creating | Desired::Stopped | Desired::Destroying, Running | Paused | Failed) => {
-            Then::Stop
-        }
+        (
+            Desired::Creating | Desired::Cloning | Desired::Stopped | Desired::Destroying,
+            Running | Paused | Failed,
+        ) => Then::Stop,
         (Desired::Running, Stopped | Failed) => Then::Start,
         (Desired::Running, Paused) => Then::Resume,
         (Desired::Paused, Running) => Then::Pause,
@@ -138,6 +143,8 @@ mod tests {
         check(Desired::Creating, None, "forget");
         check(Desired::Creating, Some(Stopped), "nothing");
         check(Desired::Creating, Some(Running), "stop");
+        check(Desired::Cloning, None, "destroy");
+        check(Desired::Cloning, Some(Stopped), "destroy");
         check(Desired::Destroying, None, "destroy");
         check(Desired::Destroying, Some(Running), "destroy");
         check(Desired::Stopped, Some(Stopped), "nothing");

@@ -4,6 +4,7 @@
 //! on disk when the call returns. Rows are written before the driver acts and corrected after, so
 //! a crash in between leaves a row that says what was meant (see `sandboxes::startup`).
 
+mod roles;
 mod sessions;
 mod tables;
 
@@ -12,11 +13,13 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use rusqlite::{Connection, OpenFlags};
 
+pub(crate) use roles::Move;
 pub(crate) use sessions::{SESSION_LIFETIME, SIGN_IN_LIFETIME};
 pub(crate) use tables::{Desired, Row};
 
 /// Each entry brings `user_version` up by one. Append only.
-const MIGRATIONS: &[&str] = &["
+const MIGRATIONS: &[&str] = &[
+    "
     CREATE TABLE sandboxes (
         id TEXT PRIMARY KEY,
         name TEXT NOT NULL UNIQUE,
@@ -35,7 +38,21 @@ const MIGRATIONS: &[&str] = &["
         created_at INTEGER NOT NULL,
         expires_at INTEGER NOT NULL
     ) STRICT;
-"];
+",
+    "
+    CREATE TABLE swaps (
+        id INTEGER PRIMARY KEY,
+        at INTEGER NOT NULL,
+        kind TEXT NOT NULL,
+        live_before TEXT NOT NULL,
+        live_after TEXT NOT NULL,
+        reason TEXT,
+        watched_until INTEGER,
+        baseline TEXT,
+        verdict TEXT
+    ) STRICT;
+",
+];
 
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum StoreError {
@@ -47,6 +64,8 @@ pub(crate) enum StoreError {
     Corrupt { id: String, column: &'static str, why: String },
     #[error("a sandbox called \"{0}\" exists already")]
     NameTaken(String),
+    #[error("the role {0} has moved meanwhile")]
+    RoleMoved(&'static str),
     #[error("control.db: the task that used it was cut short")]
     Interrupted,
 }

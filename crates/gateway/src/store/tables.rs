@@ -9,11 +9,13 @@ use serde::{Deserialize, Serialize};
 use super::{Store, StoreError};
 use crate::routes::Role;
 
-/// What a sandbox should be. `Creating` and `Destroying` are only seen at start-up, when the
-/// process died in between.
+/// What a sandbox should be. `Creating`, `Cloning` and `Destroying` are only seen at start-up, when
+/// the process died in between.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Desired {
     Creating,
+    /// A copy that nothing points to yet.
+    Cloning,
     Stopped,
     Running,
     Paused,
@@ -21,12 +23,19 @@ pub(crate) enum Desired {
 }
 
 impl Desired {
-    const ALL: [Self; 5] =
-        [Self::Creating, Self::Stopped, Self::Running, Self::Paused, Self::Destroying];
+    const ALL: [Self; 6] = [
+        Self::Creating,
+        Self::Cloning,
+        Self::Stopped,
+        Self::Running,
+        Self::Paused,
+        Self::Destroying,
+    ];
 
-    fn as_str(self) -> &'static str {
+    pub(super) fn as_str(self) -> &'static str {
         match self {
             Self::Creating => "creating",
+            Self::Cloning => "cloning",
             Self::Stopped => "stopped",
             Self::Running => "running",
             Self::Paused => "paused",
@@ -175,7 +184,7 @@ fn read_row(row: &rusqlite::Row<'_>) -> Result<Row, StoreError> {
     })
 }
 
-fn parse<T>(
+pub(super) fn parse<T>(
     id: &str,
     column: &'static str,
     parsed: Result<T, impl std::fmt::Display>,

@@ -8,7 +8,7 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::{any, get, post};
 use axum::{Json, Router};
 use http::header::{CACHE_CONTROL, CONTENT_TYPE};
-use http::{Request, StatusCode, Uri};
+use http::{HeaderMap, Method, Request, StatusCode, Uri};
 use nacre_wire::control::{
     CreateSandbox, GatewayStatus, SandboxInfo, SandboxList, Shutdown, SignInLink, Stats,
 };
@@ -16,17 +16,19 @@ use nacre_wire::{ApiError, ErrorKind, WirePath};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
+use super::board::Notes;
 use super::headers::Forwarded;
+use super::intent::FormToken;
 use super::proxy::{self, Way};
-use super::{App, Entrance, follow, reply, telemetry};
+use super::{App, Entrance, board, follow, reply, roles, telemetry};
 use crate::observe::Via;
 use crate::sandboxes::errors;
 use crate::sandboxes::policy::Op;
 
 /// An [`ApiError`] as a response.
-struct Failure(ApiError);
-type Answer<T> = Result<T, Failure>;
-type Shared = State<Arc<App>>;
+pub(super) struct Failure(ApiError);
+pub(super) type Answer<T> = Result<T, Failure>;
+pub(super) type Shared = State<Arc<App>>;
 
 impl From<ApiError> for Failure {
     fn from(error: ApiError) -> Self {
@@ -43,6 +45,10 @@ impl IntoResponse for Failure {
 pub(crate) fn router(app: Arc<App>) -> Router {
     let sandboxes = Router::new()
         .route("/", get(list).post(create))
+        .route("/roles", get(roles::status))
+        .route("/swap", post(roles::swap))
+        .route("/dev", get(roles::show_dev).post(roles::create_dev).delete(roles::delete_dev))
+        .route("/dev/reset", post(roles::reset_dev))
         .route("/gateway", get(status))
         .route("/gateway/sign-in-link", post(sign_in_link))
         .route("/gateway/shutdown", post(shutdown))
@@ -50,22 +56,35 @@ pub(crate) fn router(app: Arc<App>) -> Router {
         .route("/{name}", get(show).delete(destroy))
         .route("/{name}/start", post(start))
         .route("/{name}/stop", post(stop))
+        .route("/{name}/restart", post(roles::restart))
         .route("/{name}/pause", post(pause))
         .route("/{name}/resume", post(resume))
         .route("/{name}/stats", get(stats))
         .route("/{name}/logs", get(logs))
         .route("/{name}/door", any(door))
         .route("/{name}/door/", any(door))
-        .route("/{name}/door/{*rest}", any(door));
+        .route("/{name}/door/{*rest}", any(door))
+        .merge(board::router());
     Router::new()
         .nest("/admin/sandboxes", sandboxes)
+        .layer(Extension(Notes::default()))
         .fallback(unknown)
         .method_not_allowed_fallback(wrong_method)
         .with_state(app)
 }
 
-async fn list(State(app): Shared) -> Json<SandboxList> {
-    Json(SandboxList { sandboxes: app.sandboxes.list() })
+/// A page for people who navigate there, data for everybody else.
+async fn list(
+    State(app): Shared,
+    Extension(notes): Extension<Notes>,
+    token: Option<Extension<FormToken>>,
+    method: Method,
+    headers: HeaderMap,
+) -> Response {
+    if let (true, Some(Extension(token))) = (board::wanted(&method, &headers), token) {
+        return board::show(&app, &notes, &token).await;
+    }
+    Json(SandboxList { sandboxes: app.sandboxes.list() }).into_response()
 }
 
 async fn create(
@@ -89,7 +108,11 @@ async fn create(
 }
 
 async fn show(State(app): Shared, Path(name): Path<String>) -> Answer<Json<SandboxInfo>> {
-    let sandbox = app.sandboxes.find(&name)?;
+    show_named(&app, &name)
+}
+
+pub(super) fn show_named(app: &App, name: &str) -> Answer<Json<SandboxInfo>> {
+    let sandbox = app.sandboxes.find(name)?;
     Ok(Json(app.sandboxes.info(&sandbox)))
 }
 
@@ -98,7 +121,7 @@ async fn destroy(State(app): Shared, Path(name): Path<String>) -> Answer<StatusC
     Ok(StatusCode::NO_CONTENT)
 }
 
-async fn operate(app: &App, name: &str, op: Op) -> Answer<Json<SandboxInfo>> {
+pub(super) async fn operate(app: &App, name: &str, op: Op) -> Answer<Json<SandboxInfo>> {
     let sandbox = app.sandboxes.find(name)?;
     sandbox.ask(op).await?;
     Ok(Json(app.sandboxes.info(&sandbox)))
@@ -228,7 +251,7 @@ fn require_unix(entrance: Entrance) -> Answer<()> {
 }
 
 /// An empty body means the defaults.
-fn parse<T: DeserializeOwned + Default>(body: &[u8]) -> Result<T, ApiError> {
+pub(super) fn parse<T: DeserializeOwned + Default>(body: &[u8]) -> Result<T, ApiError> {
     if body.is_empty() {
         return Ok(T::default());
     }

@@ -6,16 +6,20 @@
 //! no further than [`target`].
 
 mod away;
+mod board;
 mod control;
 mod cookies;
 mod follow;
 mod guard;
 mod headers;
+mod intent;
 mod pages;
 mod proxy;
 pub(crate) mod reply;
+mod roles;
 pub(crate) mod serve;
 mod sign_in;
+mod socket;
 mod target;
 mod telemetry;
 pub(crate) mod visitor;
@@ -29,7 +33,7 @@ use std::time::Instant;
 use axum::Router;
 use axum::body::Body;
 use axum::response::Response;
-use http::header::{CONNECTION, HOST};
+use http::header::{CONNECTION, HOST, UPGRADE};
 use http::{HeaderValue, Request, Version};
 use hyper::body::Incoming;
 use nacre_wire::control::Shutdown;
@@ -43,6 +47,7 @@ use crate::sandboxes::Sandboxes;
 use away::Asker;
 use cookies::Jar;
 use headers::Forwarded;
+use intent::FormToken;
 use proxy::Way;
 pub(crate) use sign_in::SignIn;
 use target::{Refusal, Target};
@@ -129,16 +134,18 @@ impl Site {
         peer: SocketAddr,
         visitor: Visitor,
         target: Target,
-        request: Request<Body>,
+        mut request: Request<Body>,
     ) -> Response {
         match target.row.auth {
             Auth::Nothing => {}
             Auth::PolicyToken => return no_policy_token(),
             Auth::Session => {
-                if !self.app.sign_in.is_signed_in(request.headers(), visitor.secure).await {
+                let session = self.app.sign_in.session(request.headers(), visitor.secure).await;
+                let Some(session) = session else {
                     self.turned_away(target.row.owner, &request, Upgrade::Unauthenticated);
                     return reply::sign_in_first(&request);
-                }
+                };
+                request.extensions_mut().insert(FormToken::of(session));
                 if let Err(error) = guard::check_same_origin(&request, &visitor) {
                     self.turned_away(target.row.owner, &request, Upgrade::Origin);
                     return reply::error(&error);
@@ -150,6 +157,9 @@ impl Site {
                 sign_in::answer(&self.app.sign_in, request, visitor.secure).await
             }
             Owner::Gateway(Part::Control) => {
+                if let Err(error) = intent::check_not_a_script(&request) {
+                    return reply::error(&error);
+                }
                 let address = SocketAddr::new(visitor.ip, peer.port());
                 self.control(Entrance::Tcp(address), request).await
             }
@@ -178,7 +188,7 @@ impl Site {
         visitor: &Visitor,
         role: Role,
         path: String,
-        request: Request<Body>,
+        mut request: Request<Body>,
     ) -> Response {
         let Some(sandbox) = self.app.sandboxes.by_role(role) else {
             return match role {
@@ -197,9 +207,13 @@ impl Site {
             secure: visitor.secure,
             jar: Some(Jar { role, secure: visitor.secure }),
         };
-        let way =
-            Way { observer: &self.app.observer, sandbox: &sandbox, via: Via::Role(role) };
-        proxy::forward(way, path, forwarded, request).await
+        let sandboxes = &self.app.sandboxes;
+        request.extensions_mut().insert(sandboxes.tie(role, &sandbox));
+        let upgrade = request.headers().contains_key(UPGRADE);
+        let way = Way { observer: &self.app.observer, sandbox: &sandbox, via: Via::Role(role) };
+        let response = proxy::forward(way, path, forwarded, request).await;
+        sandboxes.health(role).count(upgrade, response.status().as_u16());
+        response
     }
 }
 

@@ -13,13 +13,14 @@ use nacre_wire::relay::{Answer, Raw, Upload, join};
 use nacre_wire::{ApiError, ErrorKind};
 
 use super::away::{self, Asker};
-use super::cookies::Jar;
 use super::headers::{self, Forwarded};
 use super::reply;
+use super::socket::{self, Protocol};
 use crate::observe::{Exchange, Observer, Upgrade, Via};
 use crate::sandboxes::Sandbox;
 use crate::sandboxes::door::DoorError;
 use crate::sandboxes::errors;
+use crate::sandboxes::roles::Tie;
 
 /// Says who answered, or should have: `live`, `dev` or `door`.
 static ROLE: HeaderName = HeaderName::from_static("x-nacre-role");
@@ -43,7 +44,10 @@ pub(crate) async fn forward(
     let asked = request.uri().path_and_query().cloned().unwrap_or(PathAndQuery::from_static("/"));
     let mut exchange = Exchange::begin(way.observer, way.sandbox, way.via, request.method(), asked);
     let navigation = reply::is_navigation(request.method(), request.headers());
+    // Absent for who asked for this sandbox and not for a role.
+    let tie = request.extensions_mut().remove::<Tie>();
     headers::inward(request.headers_mut(), forwarded);
+    let protocol = Protocol::of(request.headers());
     let client = request.headers().contains_key(UPGRADE).then(|| hyper::upgrade::on(&mut request));
     exchange.user(request.headers().get(&USER));
     if client.is_some() {
@@ -55,12 +59,24 @@ pub(crate) async fn forward(
             headers::outward(response.headers_mut(), false, forwarded.jar);
             response.map(|body| Body::new(exchange.watch(body)))
         }
-        Ok(Answer::Switched(response, raw)) => switch(client, response, raw, exchange, forwarded.jar),
+        Ok(Answer::Switched(mut response, raw)) => match client {
+            Some(client) => {
+                headers::outward(response.headers_mut(), true, forwarded.jar);
+                exchange.switched();
+                tokio::spawn(tunnel(client, raw, protocol, tie, exchange));
+                response.map(|()| Body::empty())
+            }
+            None => {
+                exchange.answered(StatusCode::BAD_GATEWAY.as_u16(), Upgrade::Broke);
+                switched_unasked()
+            }
+        },
         Err(failure) => {
             let response = match failure.error.kind {
                 ErrorKind::Unavailable => {
                     // A supervisor that runs may answer for itself what it could not for its app.
-                    let rescue = (way.sandbox.require_running().is_ok()).then_some(forwarded.prefix);
+                    let rescue =
+                        (way.sandbox.require_running().is_ok()).then_some(forwarded.prefix);
                     away::answer(Asker { navigation, rescue }, &failure.error)
                 }
                 _ => reply::error(&failure.error),
@@ -105,31 +121,34 @@ async fn send(
     })
 }
 
-fn switch(
-    client: Option<OnUpgrade>,
-    mut response: http::Response<()>,
+fn switched_unasked() -> Response {
+    let error = "the sandbox switched protocols without being asked to";
+    let mut response = reply::error(&ApiError::new(ErrorKind::Unavailable, error));
+    *response.status_mut() = StatusCode::BAD_GATEWAY;
+    response
+}
+
+/// Joins the two ends until both are done or the role moves.
+async fn tunnel(
+    client: OnUpgrade,
     raw: Raw,
+    protocol: Protocol,
+    tie: Option<Tie>,
     mut exchange: Exchange,
-    jar: Option<Jar>,
-) -> Response {
-    let Some(client) = client else {
-        exchange.answered(StatusCode::BAD_GATEWAY.as_u16(), Upgrade::Broke);
-        let mut response = reply::error(&ApiError::new(
-            ErrorKind::Unavailable,
-            "the sandbox switched protocols without being asked to",
-        ));
-        *response.status_mut() = StatusCode::BAD_GATEWAY;
-        return response;
-    };
-    exchange.switched();
-    tokio::spawn(async move {
-        match client.await {
-            Ok(client) => {
-                exchange.parted(join(TokioIo::new(client), raw.stream, raw.early).await);
-            }
-            Err(error) => tracing::debug!(%error, "an upgrade was not completed"),
+) {
+    let client = match client.await {
+        Ok(client) => TokioIo::new(client),
+        Err(error) => {
+            tracing::debug!(%error, "an upgrade was not completed");
+            return;
         }
-    });
-    headers::outward(response.headers_mut(), true, jar);
-    response.map(|()| Body::empty())
+    };
+    let joined = match tie {
+        Some(tie) => {
+            let _open = tie.health.open_socket();
+            socket::join(client, raw.stream, raw.early, protocol, tie.moved).await
+        }
+        None => join(client, raw.stream, raw.early).await,
+    };
+    exchange.parted(joined);
 }

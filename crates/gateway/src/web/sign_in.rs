@@ -55,13 +55,14 @@ impl SignIn {
 
     /// A script on our origin can add a cookie of this name, for a longer path; the owner's own is
     /// still among them.
-    pub(crate) async fn is_signed_in(&self, headers: &HeaderMap, secure: bool) -> bool {
+    pub(crate) async fn session(&self, headers: &HeaderMap, secure: bool) -> Option<SecretHash> {
         for session in sessions(headers, secure).take(MOST_SESSIONS) {
-            if self.is_good(Secret::presented(session).hash()).await {
-                return true;
+            let session = Secret::presented(session).hash();
+            if self.is_good(session).await {
+                return Some(session);
             }
         }
-        false
+        None
     }
 
     async fn is_good(&self, session: SecretHash) -> bool {
@@ -106,7 +107,7 @@ pub(crate) async fn answer(sign_in: &SignIn, request: Request<Body>, secure: boo
     match (redeemed, token) {
         (Ok(Some(session)), _) => welcome(&session, to, secure),
         // The back button after signing in must not look like a failure.
-        (Ok(None), _) if sign_in.is_signed_in(request.headers(), secure).await => {
+        (Ok(None), _) if sign_in.session(request.headers(), secure).await.is_some() => {
             reply::redirect(to)
         }
         (Ok(None), Some(_)) => reply::page(StatusCode::UNAUTHORIZED, pages::link_spent()),

@@ -11,11 +11,13 @@ use http_body_util::BodyExt;
 use hyper::body::Incoming;
 use hyper_util::rt::TokioIo;
 use nacre_gateway::{
-    Gateway, GatewayConfig, RawGatewayConfig, RestartPolicy, RunningGateway, SOCKET_FILE,
+    Gateway, GatewayConfig, RawGatewayConfig, RestartPolicy, RolesConfig, RunningGateway,
+    SOCKET_FILE,
 };
 use nacre_sandbox::fake::FakeDriver;
 use nacre_wire::client::Client;
 use nacre_wire::control::{CreateSandbox, SandboxInfo, SandboxList, Shutdown};
+use nacre_wire::roles::{DevMade, RolesStatus, SwapRefused, SwapRequest, Swapped};
 use tokio::runtime::Runtime;
 
 use crate::world::world;
@@ -56,6 +58,14 @@ impl Host {
         change(&mut config);
         let address = config.listen;
         let mut host = Self { world, data, address, config, running: None };
+        host.start_again().await;
+        host
+    }
+
+    pub(crate) async fn start_watching(roles: RolesConfig) -> Self {
+        let mut host = Self::start().await;
+        host.stop(false).await;
+        host.config.roles = roles;
         host.start_again().await;
         host
     }
@@ -135,6 +145,57 @@ impl Host {
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
         panic!("it never came to that: {:?}", self.info(name).await);
+    }
+
+    /// Puts a file where the app of a sandbox is served from.
+    pub(crate) async fn put(&self, sandbox: &str, path: &str, content: &str) {
+        let id = self.info(sandbox).await.id.parse().unwrap();
+        let disk = self.world.disk(&id);
+        disk.lock().unwrap().insert(path.to_owned(), content.as_bytes().to_vec());
+    }
+
+    /// Puts an app with a page, a script, a style and some wasm into a sandbox.
+    pub(crate) async fn put_app(&self, sandbox: &str, who: &str) {
+        let page = "<!doctype html><link rel=stylesheet href=/app.css>\
+                    <script type=module src=/app.js></script>";
+        self.put(sandbox, "/", page).await;
+        self.put(sandbox, "/app.css", "body{}").await;
+        self.put(sandbox, "/app.js", "fetch('/app_bg.wasm')").await;
+        self.put(sandbox, "/app_bg.wasm", "\0asm").await;
+        self.put(sandbox, "/who", who).await;
+    }
+
+    pub(crate) async fn make_dev(&self) -> DevMade {
+        self.admin().post_json("/admin/sandboxes/dev", &()).await.unwrap()
+    }
+
+    /// What `POST swap` answers, whatever it is.
+    pub(crate) async fn swap(&self, wanted: SwapRequest) -> Result<Swapped, SwapRefused> {
+        let admin = self.admin();
+        let body = nacre_wire::client::full(serde_json::to_vec(&wanted).unwrap());
+        let path = "/admin/sandboxes/swap";
+        let request = admin.request(http::Method::POST, path, body).unwrap();
+        let (status, body) = self.raw(request).await;
+        match status {
+            StatusCode::OK => Ok(serde_json::from_slice(&body).unwrap()),
+            StatusCode::CONFLICT => Err(serde_json::from_slice(&body).unwrap()),
+            other => panic!("{other}: {}", String::from_utf8_lossy(&body)),
+        }
+    }
+
+    /// A request over the unix socket, with an error as it is.
+    async fn raw(&self, request: Request<nacre_wire::client::Body>) -> (StatusCode, Bytes) {
+        let socket = self.data.path().join(SOCKET_FILE);
+        let stream = tokio::net::UnixStream::connect(socket).await.unwrap();
+        let (mut sender, connection) =
+            hyper::client::conn::http1::handshake(TokioIo::new(stream)).await.unwrap();
+        tokio::spawn(connection);
+        let answer = Answer::read(sender.send_request(request).await.unwrap()).await;
+        (answer.status, answer.body)
+    }
+
+    pub(crate) async fn roles(&self) -> RolesStatus {
+        self.admin().get_json("/admin/sandboxes/roles").await.unwrap()
     }
 
     pub(crate) async fn link(&self) -> String {

@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test that cannot go on has failed")]
 
+mod board;
 mod bodies;
 mod framing;
 mod host;
@@ -12,8 +13,11 @@ mod paths;
 mod proxy;
 mod raw;
 mod recovery;
+mod roles;
 mod sign_in;
+mod swap;
 mod tls;
 mod upgrades;
+mod watch;
 mod way_up;
 mod world;

@@ -41,20 +41,47 @@ pub(crate) async fn until_held(world: &FakeDriver) {
 }
 
 /// A supervisor that shows what reaches it.
+///
+/// What is on its disk under the path of a request is served, so a test can put an app there.
 fn supervisor(guest: Guest) -> Router {
+    let asking = guest.clone();
     Router::new()
-        .route("/supervisor/host", get(move || ask_host(guest.clone())))
+        .route("/supervisor/host", get(move || ask_host(asking.clone())))
+        .route(
+            "/supervisor/health",
+            get(|| async { r#"{"status":"ok","uptime_ms":1,"contained_panics":0}"# }),
+        )
+        .route("/ws", any(web_socket))
         .route(
             "/supervisor/version",
             get(|| async { r#"{"version":"9.9.9","protocol":{"oldest":1,"newest":1}}"# }),
         )
         .route("/stream", any(|request: Request<Body>| async { request.into_body() }))
         .route("/upgrade", any(upgrade))
-        .route("/socket", any(socket))
-        .fallback(show)
+        .route("/socket", any(web_socket))
+        .fallback(move |request| show(guest.clone(), request))
 }
 
-async fn show(request: Request<Body>) -> Response {
+async fn show(guest: Guest, request: Request<Body>) -> Response {
+    let path = request.uri().path();
+    let file = guest.disk.lock().unwrap().get(path).cloned();
+    if let Some(file) = file {
+        let kind = match path.rsplit_once('.').map_or("html", |(_, end)| end) {
+            "js" => "text/javascript",
+            "css" => "text/css; charset=utf-8",
+            "wasm" => "application/wasm",
+            "json" => "application/json",
+            _ => "text/html; charset=utf-8",
+        };
+        let status = if file == b"broken" { StatusCode::BAD_GATEWAY } else { StatusCode::OK };
+        return (status, [("content-type", kind)], file).into_response();
+    }
+    if path == "/supervisor/processes" {
+        return r#"{"processes":[]}"#.into_response();
+    }
+    if path.starts_with("/missing") {
+        return (StatusCode::NOT_FOUND, "nothing here").into_response();
+    }
     let mut lines = vec![format!("{} {}", request.method(), request.uri())];
     let mut headers: Vec<_> = request
         .headers()
@@ -78,10 +105,12 @@ async fn upgrade(mut request: Request<Body>) -> Response {
 }
 
 /// Echoes messages.
-async fn socket(upgrade: WebSocketUpgrade) -> Response {
+async fn web_socket(upgrade: WebSocketUpgrade) -> Response {
     upgrade.on_upgrade(|mut socket| async move {
         while let Some(Ok(message)) = socket.recv().await {
-            let _ = socket.send(message).await;
+            if socket.send(message).await.is_err() {
+                return;
+            }
         }
     })
 }

@@ -3,6 +3,7 @@
 pub(crate) mod attach;
 pub(crate) mod completions;
 pub(crate) mod cp;
+pub(crate) mod dev;
 pub(crate) mod diff;
 pub(crate) mod doctor;
 pub(crate) mod down;
@@ -19,6 +20,7 @@ pub(crate) mod restore;
 pub(crate) mod sandbox;
 pub(crate) mod shell;
 pub(crate) mod status;
+pub(crate) mod swap;
 pub(crate) mod undo;
 pub(crate) mod up;
 
@@ -69,6 +71,8 @@ pub(crate) fn run(cli: Cli) -> Result<ExitCode> {
         Command::Redo(command) => wait(undo::run_redo(command, &context)),
         Command::Restore(command) => wait(restore::run(command, &context)),
         Command::Sandbox(command) => wait(sandbox::run(command, &context)),
+        Command::Dev(command) => wait(dev::run(command, &context)),
+        Command::Swap(command) => wait(swap::run(command, &context)),
         Command::Doctor(command) => wait(doctor::run(command, &context)),
         Command::Completions(command) => completions::run(command),
         Command::Man(command) => man::run(command),

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use clap::Args;
 use nacre_wire::control::GatewayStatus;
+use nacre_wire::roles::{RolesStatus, SwapKind};
 use serde_json::json;
 
 use super::{Context, sandbox};
@@ -20,11 +21,12 @@ const NOT_RUNNING: u8 = 3;
 
 pub(crate) async fn run(_command: Status, context: &Context) -> Result<ExitCode> {
     match Gateway::find(&context.data_dir).await? {
-        Some((_, status)) => {
+        Some((gateway, status)) => {
             if context.json {
                 output::print_json(&status)?;
             } else {
-                output::print(&describe(&status))?;
+                let roles: RolesStatus = gateway.client.get_json("/admin/sandboxes/roles").await?;
+                output::print(&format!("{}{}", describe(&status), last_swap(&roles)))?;
             }
             Ok(ExitCode::SUCCESS)
         }
@@ -61,6 +63,26 @@ fn describe(status: &GatewayStatus) -> String {
         }
     }
     text
+}
+
+/// What became of the last swap, and why.
+fn last_swap(roles: &RolesStatus) -> String {
+    let Some(last) = &roles.last_swap else { return String::new() };
+    let what = match last.kind {
+        SwapKind::Swap => "live and dev changed places",
+        SwapKind::Rollback => "a swap was taken back",
+        SwapKind::AutoRollback => "a swap was taken back by itself",
+    };
+    let mut text = format!("\n{} ago {what}", output::ago(last.at));
+    if let Some(reason) = &last.reason {
+        text.push_str(&format!(": {}", output::one_line(reason)));
+    }
+    match (&last.verdict, last.watched_until) {
+        (Some(verdict), _) => text.push_str(&format!(" ({})", output::one_line(verdict))),
+        (None, Some(_)) => text.push_str(" (it is being watched)"),
+        (None, None) => {}
+    }
+    text + "\n"
 }
 
 #[cfg(test)]

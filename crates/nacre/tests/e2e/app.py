@@ -25,7 +25,7 @@ async def serve(reader, writer):
         else:
             status = "404 Not Found" if path == "/missing.js" else "200 OK"
             writer.write(f"HTTP/1.1 {status}\r\nContent-Length: {len(said)}\r\n".encode()
-                         + b"X-App: yes\r\nSet-Cookie: seen=yes; Path=/\r\nConnection: close\r\n\r\n" + said)
+                         + b"Content-Type: text/html\r\nX-App: yes\r\nSet-Cookie: seen=yes; Path=/\r\nConnection: close\r\n\r\n" + said)
             await writer.drain()
     except (asyncio.IncompleteReadError, ConnectionError):
         pass

@@ -10,6 +10,7 @@ mod life;
 mod ownership;
 mod past;
 mod pty;
+mod roles;
 mod running;
 mod terminals;
 mod unprivileged;

@@ -17,7 +17,7 @@ const CONFIG: &str =
     "[runtime]\ncommand = [\"/usr/bin/python3\", \"app.py\"]\nport = 5173\nready = \"/up\"\n";
 const HTML: (&str, &str) = ("accept", "text/html");
 
-/// Which sandbox, by its name, each role points to.
+/// Which app, by the name it was given, each role points to.
 struct Owners {
     live: &'static str,
     dev: &'static str,
@@ -33,6 +33,7 @@ impl Owners {
 }
 
 const AT_FIRST: Owners = Owners { live: "live", dev: "dev" };
+const SWAPPED: Owners = Owners { live: "dev", dev: "live" };
 
 /// Both roles run an app, and the owner is signed in.
 async fn both_roles() -> (TestComputer, Browser) {
@@ -114,8 +115,8 @@ async fn the_sandbox_answers(browser: &Browser, owners: &Owners, role: Role, pat
     if seen == "/ws" {
         // The supervisor's own; a run of it has an id.
         let mut by_path = browser.socket(path).await.unwrap();
-        let mut by_name =
-            browser.socket(&format!("/admin/sandboxes/{owner}/door/ws")).await.unwrap();
+        let by_name = format!("/admin/sandboxes/{}/door/ws", role.as_str());
+        let mut by_name = browser.socket(&by_name).await.unwrap();
         assert_eq!(next(&mut by_path).await["run"], next(&mut by_name).await["run"], "{path}");
         return;
     }
@@ -192,6 +193,11 @@ async fn every_path_of_the_contract_has_its_owner() {
     let (computer, browser) = both_roles().await;
     every_row_has_its_owner(&browser, &AT_FIRST).await;
     every_row_asks_strangers_for_what_it_needs(&computer).await;
+    computer.ok(&["swap"]);
+    every_row_has_its_owner(&browser, &SWAPPED).await;
+    every_row_asks_strangers_for_what_it_needs(&computer).await;
+    computer.ok(&["swap", "--rollback"]);
+    every_row_has_its_owner(&browser, &AT_FIRST).await;
 }
 
 #[tokio::test]

@@ -26,6 +26,7 @@ mod builder;
 mod cgroup;
 mod demand;
 mod files;
+mod fork;
 mod ids;
 mod nursery;
 mod process;
@@ -59,7 +60,7 @@ use self::ids::IdPlan;
 use self::nursery::{Nursery, Seed};
 use self::process::Process;
 use self::stock::Stock;
-use crate::{Capabilities, Driver, Error, Result, SandboxId, SandboxSpec};
+use crate::{Capabilities, Driver, Error, Forked, Progress, Result, SandboxId, SandboxSpec};
 
 #[derive(Debug, Clone)]
 pub struct NamespaceConfig {
@@ -92,6 +93,32 @@ struct Running {
     process: Process,
     cgroups: Cgroups,
     host: UnixListener,
+    freezer: Mutex<Freezer>,
+}
+
+/// Why a sandbox is frozen: because it was asked for, and because somebody copies it.
+#[derive(Debug, Default)]
+struct Freezer {
+    paused: bool,
+    holds: u32,
+}
+
+impl Running {
+    fn new(process: Process, cgroups: Cgroups, host: UnixListener, paused: bool) -> Self {
+        let freezer = Mutex::new(Freezer { paused, holds: 0 });
+        Self { process, cgroups, host, freezer }
+    }
+
+    /// Changes what is wanted and does it.
+    fn freezer(&self, change: impl FnOnce(&mut Freezer)) -> io::Result<()> {
+        let mut freezer = self.freezer.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        change(&mut freezer);
+        self.cgroups.set_frozen(freezer.paused || freezer.holds > 0)
+    }
+
+    fn is_paused(&self) -> bool {
+        self.freezer.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).paused
+    }
 }
 
 impl NamespaceDriver {
@@ -153,7 +180,7 @@ impl NamespaceDriver {
         Ok(match self.get(id) {
             None => SandboxState::Stopped,
             Some(running) if running.process.has_exited() => SandboxState::Failed,
-            Some(running) if running.cgroups.is_frozen() => SandboxState::Paused,
+            Some(running) if running.is_paused() => SandboxState::Paused,
             Some(_) => SandboxState::Running,
         })
     }
@@ -179,7 +206,7 @@ impl NamespaceDriver {
         match begun.and_then(|()| {
             UnixListener::from_std(built.host).map_err(|error| start_error(id, error))
         }) {
-            Ok(host) => Ok(Running { process, cgroups, host }),
+            Ok(host) => Ok(Running::new(process, cgroups, host, false)),
             Err(error) => {
                 process.kill();
                 process.exited().await;
@@ -319,7 +346,8 @@ impl NamespaceDriver {
         let host = sockets::listen_for_guest(&place.host())
             .and_then(UnixListener::from_std)
             .map_err(io_error(format!("listen for sandbox \"{id}\"")))?;
-        self.running().insert(id.clone(), Arc::new(Running { process, cgroups, host }));
+        let running = Running::new(process, cgroups, host, frozen);
+        self.running().insert(id.clone(), Arc::new(running));
         Ok(if frozen { SandboxState::Paused } else { SandboxState::Running })
     }
 }
@@ -393,6 +421,42 @@ impl Driver for NamespaceDriver {
         Ok(())
     }
 
+    async fn fork(
+        &self,
+        from: &SandboxId,
+        to: &SandboxId,
+        progress: Arc<Progress>,
+    ) -> Result<Forked> {
+        let spec = self
+            .known(from)?
+            .read_spec()
+            .map_err(io_error(format!("read the specification of sandbox \"{from}\"")))?;
+        if self.builder.store.exists(to) {
+            return Err(Error::Exists(to.clone()));
+        }
+        let half_made = self.builder.store.new_place(to);
+        if half_made.0.exists() {
+            self.remove_tree(&half_made.0).await?;
+        }
+        let (builder, place) = (self.builder.clone(), half_made.clone());
+        let made = async {
+            blocking(move || builder.lay_out(&place)).await.map_err(io_error("make room"))?;
+            // Before there is a file: what is made afterwards counts.
+            self.quota
+                .limit(&half_made.data(), to, spec.limits.disk_bytes)
+                .map_err(io_error("set its disk limit"))?;
+            let forked = self.copy_files(from, &half_made, progress).await?;
+            let published = self.builder.store.publish(&half_made, to, &spec);
+            published.map_err(|error| create_error(to, error)).map(|()| forked)
+        };
+        let made = made.await;
+        if made.is_err() {
+            // Reported first: what failed the copy may well fail the removal too.
+            let _ = self.remove_tree(&half_made.0).await;
+        }
+        made
+    }
+
     async fn start(&self, id: &SandboxId) -> Result<()> {
         match self.state_now(id)? {
             SandboxState::Stopped => {}
@@ -432,7 +496,7 @@ impl Driver for NamespaceDriver {
         }
         let running = self.require(id, SandboxState::Running, "pause it")?;
         let context = format!("pause sandbox \"{id}\"");
-        running.cgroups.set_frozen(true).map_err(io_error(context))?;
+        running.freezer(|freezer| freezer.paused = true).map_err(io_error(context))?;
         while !running.cgroups.is_frozen() && !running.process.has_exited() {
             tokio::time::sleep(Duration::from_millis(1)).await;
         }
@@ -441,7 +505,8 @@ impl Driver for NamespaceDriver {
 
     async fn resume(&self, id: &SandboxId) -> Result<()> {
         let running = self.require(id, SandboxState::Paused, "resume it")?;
-        running.cgroups.set_frozen(false).map_err(io_error(format!("resume sandbox \"{id}\"")))
+        let resumed = running.freezer(|freezer| freezer.paused = false);
+        resumed.map_err(io_error(format!("resume sandbox \"{id}\"")))
     }
 
     async fn stop(&self, id: &SandboxId, grace: Duration) -> Result<()> {

@@ -9,7 +9,7 @@ use std::io::{self, Write};
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
@@ -142,11 +142,11 @@ impl Nursery {
         }
     }
 
-    /// Starts a launcher, gives it its task and waits for the first answer.
-    fn launch(&self, task: &Task) -> io::Result<(Control, Reply)> {
+    /// Starts a launcher and gives it its task.
+    pub(super) fn begin(&self, task: &Task) -> io::Result<(Control, Child)> {
         let (ours, theirs) = Control::pair()?;
         ours.send(task, &[])?;
-        let mut launcher = Command::new(format!("/proc/self/fd/{}", self.0.guest.as_raw_fd()))
+        let launcher = Command::new(format!("/proc/self/fd/{}", self.0.guest.as_raw_fd()))
             .arg0("nacre-guest")
             .arg("launch")
             .env_clear()
@@ -155,6 +155,12 @@ impl Nursery {
             .stdout(Stdio::null())
             .stderr(Stdio::null())
             .spawn()?;
+        Ok((ours, launcher))
+    }
+
+    /// Starts a launcher and waits for its first answer.
+    fn launch(&self, task: &Task) -> io::Result<(Control, Reply)> {
+        let (ours, mut launcher) = self.begin(task)?;
         let answer = receive(&ours);
         // A launcher ends when it has parked its seed; one that does not is stuck and of no use.
         if answer.is_err() {

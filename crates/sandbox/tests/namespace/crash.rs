@@ -152,7 +152,9 @@ async fn recover(data: &Path, kept: &SandboxId, expected: SandboxState) {
         .filter(|name| [".new", ".gone", ".blank"].iter().any(|left| name.starts_with(left)))
         .collect();
     assert!(leftovers.is_empty(), "{leftovers:?}");
-    driver.destroy(&"cycle".parse().unwrap()).await.expect("destroy what is left of the cycle");
+    for left in ["cycle", "twin"] {
+        driver.destroy(&left.parse().unwrap()).await.expect("destroy what is left of the cycle");
+    }
     assert_eq!(client(&driver, kept).read("pearl").await.expect("the kept file"), "of great price");
 }
 
@@ -207,6 +209,48 @@ async fn a_kill_at_any_call_on_the_way_from_a_blank_leaks_nothing_and_loses_noth
         }
     }
     assert!(interrupted > BLANK_CALLS.len(), "only {interrupted} interruptions");
+    let driver = driver_on(data.path());
+    driver.reconcile().await.unwrap();
+    driver.destroy(&kept).await.unwrap();
+    drop(driver);
+    assert_eq!(census(data.path()), Vec::<String>::new());
+}
+
+/// Those that copying is made of.
+const FORK_CALLS: &[&str] = &[
+    "mkdirat",
+    "copy_file_range,ioctl",
+    "fchown",
+    "utimensat",
+    "renameat2",
+    "write",
+    "flistxattr",
+];
+
+/// A half-made copy is never a sandbox, and a source that was frozen is frozen no more.
+#[tokio::test]
+async fn a_kill_at_any_call_of_a_fork_leaves_no_half_of_it() {
+    let data = tempfile::tempdir().unwrap();
+    let (driver, kept) = keep_one(data.path()).await;
+    drop(driver);
+    let mut interrupted = 0;
+    for calls in FORK_CALLS {
+        for nth in [1, 2, 4, 9, 20, 45, 70, 100, 150] {
+            interrupted += usize::from(!interrupted_cycle(data.path(), &["--fork"], calls, nth));
+            let driver = driver_on(data.path());
+            for (id, _) in driver.reconcile().await.expect("reconcile") {
+                let place = data.path().join("sandboxes").join(id.as_str());
+                assert!(place.join("sandbox.json").exists(), "{calls} {nth}: half of {id}");
+                if id.as_str() == "twin" {
+                    let file = std::fs::read_to_string(place.join("data/workspace/file"));
+                    assert_eq!(file.unwrap(), "pearl", "{calls} {nth}");
+                }
+            }
+            drop(driver);
+            recover(data.path(), &kept, SandboxState::Running).await;
+        }
+    }
+    assert!(interrupted > FORK_CALLS.len(), "only {interrupted} interruptions");
     let driver = driver_on(data.path());
     driver.reconcile().await.unwrap();
     driver.destroy(&kept).await.unwrap();

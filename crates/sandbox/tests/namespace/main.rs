@@ -7,6 +7,7 @@ mod blank;
 mod conformance;
 mod crash;
 mod escape;
+mod fork;
 mod history;
 mod limits;
 mod machine;

@@ -30,7 +30,7 @@ fn cycle_as_user(subordinate: &str) -> (bool, String) {
         std::fs::set_permissions(at(file), std::fs::Permissions::from_mode(0o644)).unwrap();
     }
     let script = "cd \"$1\" && mount --bind passwd /etc/passwd && mount --bind ids /etc/subuid && mount --bind ids /etc/subgid && \
-                  exec setpriv --reuid $2 --regid $2 --clear-groups ./cycle --blank data guest";
+                  exec setpriv --reuid $2 --regid $2 --clear-groups ./cycle --blank --fork data guest";
     for file in ["/etc/subuid", "/etc/subgid"] {
         assert!(
             std::path::Path::new(file).exists(),
@@ -70,6 +70,7 @@ fn a_user_with_subordinate_ids_has_all_users() {
     assert!(success, "{text}");
     assert!(!text.contains("reduced: ids"), "{text}");
     assert!(text.contains("pearl\nroot\nwritable"), "{text}");
+    assert!(text.contains("forked pearl"), "{text}");
 }
 
 #[test]
@@ -78,4 +79,5 @@ fn a_user_without_them_has_one_and_is_told() {
     assert!(success, "{text}");
     assert!(text.contains("reduced: ids"), "{text}");
     assert!(text.contains("pearl\nroot\n"), "{text}");
+    assert!(text.contains("forked pearl"), "{text}");
 }

@@ -214,7 +214,8 @@ impl Client {
         }
     }
 
-    async fn send_raw(&self, mut request: Request<Body>) -> Result<Response<Incoming>> {
+    /// Sends it and returns the answer, whatever its status is.
+    pub async fn send_raw(&self, mut request: Request<Body>) -> Result<Response<Incoming>> {
         // An idle connection may have been closed by the other side since; a request that was not
         // sent at all comes back and goes out on the next one.
         while let Some(mut sender) = self.take_idle() {

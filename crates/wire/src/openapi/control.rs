@@ -6,11 +6,12 @@ use super::call::Call;
 use crate::control::{
     AlertList, CreateSandbox, GatewayStatus, SandboxInfo, SandboxList, Shutdown, SignInLink, Stats,
 };
+use crate::roles::{DevMade, RolesStatus, SwapRefused, SwapRequest, Swapped};
 
 const SOCKET_ONLY: &str = "Only on the gateway's unix socket";
 
 pub(super) fn calls() -> Vec<Call> {
-    let sandboxes = table().into_iter().chain(changes()).chain(door());
+    let sandboxes = table().into_iter().chain(changes()).chain(roles()).chain(door());
     let sandboxes = sandboxes.map(|call| call.tag("sandboxes"));
     sandboxes.chain(gateway().into_iter().map(|call| call.tag("gateway"))).collect()
 }
@@ -51,6 +52,7 @@ fn changes() -> Vec<Call> {
     [
         ("/admin/sandboxes/{name}/start", "start_sandbox", "Start it; nothing when it runs"),
         ("/admin/sandboxes/{name}/stop", "stop_sandbox", "End all its processes, keep its files"),
+        ("/admin/sandboxes/{name}/restart", "restart_sandbox", "Stop it and start it again"),
         ("/admin/sandboxes/{name}/pause", "pause_sandbox", "Freeze it with its memory"),
         ("/admin/sandboxes/{name}/resume", "resume_sandbox", "Let a paused one go on"),
     ]
@@ -58,6 +60,44 @@ fn changes() -> Vec<Call> {
         Call::new(HttpMethod::Post, path, id, summary).gives::<SandboxInfo>("200", "Done")
     })
     .into()
+}
+
+fn roles() -> Vec<Call> {
+    let dev = "/admin/sandboxes/dev";
+    let force = "Even if a swap that is still watched would go back to it";
+    vec![
+        Call::new(
+            HttpMethod::Get,
+            "/admin/sandboxes/roles",
+            "get_roles",
+            "Live, dev and the last swap",
+        )
+        .gives::<RolesStatus>("200", "As they are now"),
+        Call::new(HttpMethod::Get, dev, "get_dev", "The dev sandbox")
+            .gives::<SandboxInfo>("200", "As it is now"),
+        Call::new(HttpMethod::Post, dev, "create_dev", "Make dev, as a copy of live")
+            .gives::<DevMade>("201", "Made, and started"),
+        Call::new(HttpMethod::Delete, dev, "delete_dev", "Remove dev and its files")
+            .query::<bool>("force", force)
+            .gives_nothing("204", "Gone"),
+        Call::new(
+            HttpMethod::Post,
+            "/admin/sandboxes/dev/reset",
+            "reset_dev",
+            "Replace dev by a fresh copy of live",
+        )
+        .query::<bool>("force", force)
+        .gives::<DevMade>("201", "Replaced, and started"),
+        Call::new(
+            HttpMethod::Post,
+            "/admin/sandboxes/swap",
+            "swap",
+            "Make dev live and live dev, or take that back",
+        )
+        .takes::<SwapRequest>(Required::False)
+        .gives::<Swapped>("200", "Both have moved")
+        .gives::<SwapRefused>("409", "A check failed; nothing moved"),
+    ]
 }
 
 fn door() -> Vec<Call> {

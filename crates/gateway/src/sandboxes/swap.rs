@@ -1,0 +1,179 @@
+//! The swap: checks, then both pointers in one step.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use nacre_wire::roles::{SwapCheck, SwapKind, SwapRecord, SwapRefused, SwapRequest, Swapped};
+use nacre_wire::{ApiError, ErrorKind};
+
+use super::dev::{no_dev, no_live};
+use super::policy::Op;
+use super::watching::Baseline;
+use super::{Sandbox, Sandboxes, checks, errors};
+use crate::clock::now_ms;
+use crate::routes::Role;
+use crate::store::Move;
+
+/// Why nothing moved.
+pub(crate) enum Refusal {
+    Error(ApiError),
+    Checks(SwapRefused),
+}
+
+impl From<ApiError> for Refusal {
+    fn from(error: ApiError) -> Self {
+        Self::Error(error)
+    }
+}
+
+/// The two that change places.
+struct Pair {
+    live: Arc<Sandbox>,
+    dev: Arc<Sandbox>,
+}
+
+impl Sandboxes {
+    /// Detached: a client that leaves does not leave it half-done.
+    pub(crate) async fn swap(&self, wanted: SwapRequest) -> Result<Swapped, Refusal> {
+        if wanted.force && !wanted.rollback {
+            return Err(ApiError::new(ErrorKind::InvalidRequest, "only a rollback can be forced")
+                .hint("see what the checks found, and mend that")
+                .into());
+        }
+        let changing = self.change_roles()?;
+        let this = self.clone();
+        let swapping = self.0.tasks.spawn(async move {
+            let swapped = match wanted.rollback {
+                false => this.swap_forward().await,
+                true => this.swap_back(wanted.force).await,
+            };
+            drop(changing);
+            swapped
+        });
+        let cut = |_| ApiError::new(ErrorKind::Internal, "the swap was cut short");
+        swapping.await.map_err(cut)?
+    }
+
+    /// By itself, from a watch.
+    pub(super) async fn roll_back(
+        &self,
+        kind: SwapKind,
+        reason: Option<String>,
+    ) -> Result<(), ApiError> {
+        let _changing = self.change_roles()?;
+        let pair = self.pair()?;
+        let found = self.ready(&pair.dev).await;
+        if !found.ok {
+            return Err(ApiError::new(ErrorKind::Unavailable, found.detail));
+        }
+        self.move_roles(&pair, kind, reason, Vec::new()).await.map(|_| ())
+    }
+
+    async fn swap_forward(&self) -> Result<Swapped, Refusal> {
+        let pair = self.pair()?;
+        let checks = checks::all(&pair.dev).await;
+        self.remember_checks(&checks);
+        if let Some(failed) = checks.iter().find(|check| !check.ok) {
+            let message = format!("dev is not fit to be live: {}", failed.detail);
+            let error = ApiError::new(ErrorKind::Conflict, message)
+                .hint("live is as it was; mend dev and try again");
+            return Err(Refusal::Checks(SwapRefused { error, checks }));
+        }
+        Ok(self.move_roles(&pair, SwapKind::Swap, None, checks).await?)
+    }
+
+    /// Must work when much is broken: what does not load is said, and only a sandbox that cannot
+    /// answer at all is refused.
+    async fn swap_back(&self, force: bool) -> Result<Swapped, Refusal> {
+        let pair = self.pair()?;
+        let last = self.0.store.last_swap().await.map_err(errors::from_store)?;
+        let before = last.map(|swap| swap.before()).transpose().map_err(errors::from_store)?;
+        if before.as_ref() != Some(&pair.dev.id) && !force {
+            return Err(ApiError::new(ErrorKind::Unavailable, "there is no swap to take back")
+                .hint("what is dev now was not live before; nacre swap makes it live")
+                .into());
+        }
+        let ready = self.ready(&pair.dev).await;
+        let mut checks = vec![ready];
+        if checks[0].ok {
+            checks.extend(checks::bootstrap(&pair.dev).await);
+        } else if !force {
+            let message = format!("there is nothing to go back to: {}", checks[0].detail);
+            let error = ApiError::new(ErrorKind::Conflict, message)
+                .hint("mend dev, or say --force to go back all the same");
+            return Err(Refusal::Checks(SwapRefused { error, checks }));
+        }
+        self.remember_checks(&checks);
+        Ok(self.move_roles(&pair, SwapKind::Rollback, None, checks).await?)
+    }
+
+    /// Starts it when it is stopped, and sees whether its supervisor answers.
+    async fn ready(&self, sandbox: &Arc<Sandbox>) -> SwapCheck {
+        if let Err(error) = sandbox.ask(Op::Start).await {
+            tracing::warn!(%error, "what was live before does not start");
+        }
+        checks::process(sandbox).await
+    }
+
+    fn pair(&self) -> Result<Pair, ApiError> {
+        Ok(Pair {
+            live: self.by_role(Role::Live).ok_or_else(no_live)?,
+            dev: self.by_role(Role::Dev).ok_or_else(no_dev)?,
+        })
+    }
+
+    async fn move_roles(
+        &self,
+        pair: &Pair,
+        kind: SwapKind,
+        reason: Option<String>,
+        checks: Vec<SwapCheck>,
+    ) -> Result<Swapped, ApiError> {
+        let watched = kind == SwapKind::Swap && self.0.roles.auto_rollback;
+        let watch_ms = u64::try_from(self.0.roles.watch.as_millis()).unwrap_or(u64::MAX);
+        let watched_until = watched.then(|| now_ms().saturating_add(watch_ms));
+        let health = self.health(Role::Live);
+        let baseline = Baseline { traffic: health.lately(), closed_sockets: health.open_sockets() };
+        let moved = Move {
+            record: SwapRecord {
+                at: now_ms(),
+                kind,
+                before: pair.live.id.to_string(),
+                after: pair.dev.id.to_string(),
+                reason,
+                watched_until,
+                verdict: None,
+            },
+            baseline: watched.then(|| serde_json::to_string(&baseline).unwrap_or_default()),
+        };
+        let begun = Instant::now();
+        let store = &self.0.store;
+        let id = store.swap_roles(&pair.live.id, &pair.dev.id, moved).await;
+        let id = id.map_err(errors::from_store)?;
+        self.point(
+            &[(Role::Live, Some(&pair.dev.id)), (Role::Dev, Some(&pair.live.id))],
+            &[(&pair.dev.id, Role::Live.as_str()), (&pair.live.id, Role::Dev.as_str())],
+        );
+        let moved_in_us = u64::try_from(begun.elapsed().as_micros()).unwrap_or(u64::MAX);
+        tracing::info!(live = %pair.dev.id, dev = %pair.live.id, ?kind, moved_in_us, "roles moved");
+        if let Some(until) = watched_until {
+            self.watch(id, until, baseline);
+        }
+        let info = |sandbox: &Sandbox| self.find(sandbox.id.as_str()).map(|now| self.info(&now));
+        Ok(Swapped {
+            live: info(&pair.dev)?,
+            dev: info(&pair.live)?,
+            checks,
+            moved_in_us,
+            watched_until,
+        })
+    }
+
+    fn remember_checks(&self, checks: &[SwapCheck]) {
+        self.0.extras().checks = checks.to_vec();
+    }
+
+    pub(super) fn last_checks(&self) -> Vec<SwapCheck> {
+        self.0.extras().checks.clone()
+    }
+}

@@ -1,0 +1,268 @@
+//! The page as text. Pure, but for the clock.
+
+use nacre_wire::control::{SandboxInfo, SandboxState};
+use nacre_wire::roles::{Evidence, RolesStatus, SwapCheck, SwapKind, SwapRecord};
+
+use super::{Line, Note};
+use crate::clock::now_ms;
+use crate::web::pages::escape;
+
+const STYLE: &str = include_str!("board.css");
+
+pub(super) struct Page<'p> {
+    pub(super) roles: &'p RolesStatus,
+    pub(super) lines: &'p [Line],
+    pub(super) note: Option<Note>,
+    pub(super) token: String,
+}
+
+pub(super) fn page(page: &Page<'_>) -> String {
+    let moving = page.roles.copying.is_some() || watched(page.roles).is_some();
+    let refresh = if moving { "<meta http-equiv=\"refresh\" content=\"5\">" } else { "" };
+    let others = page.lines.iter().filter(|line| line.info.role.is_none());
+    let others: String = others.map(|line| sandbox(page, line)).collect();
+    format!(
+        "<!doctype html><html lang=\"en\"><head><meta charset=\"utf-8\">\
+         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">{refresh}\
+         <title>Sandboxes · Nacre</title><style>{STYLE}</style></head><body><main>\
+         <header><h1>Sandboxes</h1><nav><a href=\"/\">Open live</a>\
+         <a href=\"/supervisor\">Rescue</a></nav></header>\
+         {}{}{}{}{others}</main></body></html>",
+        note(page.note.as_ref()),
+        role(page, "live"),
+        role(page, "dev"),
+        swap(page),
+    )
+}
+
+fn note(note: Option<&Note>) -> String {
+    let Some(note) = note else { return String::new() };
+    let class = if note.ok { "note" } else { "note failed" };
+    format!("<p class=\"{class}\" role=\"status\">{}</p>", escape(&note.text))
+}
+
+fn role(page: &Page<'_>, role: &str) -> String {
+    match page.lines.iter().find(|line| line.info.role.as_deref() == Some(role)) {
+        Some(line) => sandbox(page, line),
+        None if role == "dev" => no_dev(page),
+        None => "<section><h2>live</h2><p class=\"why\">There is no live sandbox.</p>\
+                 <pre>nacre sandbox create live --start</pre></section>"
+            .to_owned(),
+    }
+}
+
+fn no_dev(page: &Page<'_>) -> String {
+    let body = match page.roles.copying {
+        Some(copying) => format!(
+            "<p>Copying live: {} files, {}, {} s.</p>",
+            copying.files,
+            bytes(copying.bytes),
+            copying.elapsed_ms / 1000
+        ),
+        None => format!(
+            "<p class=\"soft\">A copy of live to try things on. Nothing there touches live until you \
+             swap.</p><div class=\"row\">{}</div>",
+            button(page, "create-dev", "", "Make dev", "main")
+        ),
+    };
+    format!("<section><div class=\"head\"><h2>dev</h2></div>{body}</section>")
+}
+
+fn sandbox(page: &Page<'_>, line: &Line) -> String {
+    let info = &line.info;
+    let state = state(info.state);
+    let failure = info
+        .failure
+        .as_ref()
+        .map_or_else(String::new, |why| format!("<p class=\"why\">{}</p>", escape(why)));
+    let role = info.role.as_ref().map_or_else(String::new, |role| {
+        let at = if role == "dev" { "/dev/" } else { "/" };
+        format!("<span class=\"role\">answers at {at}</span>")
+    });
+    format!(
+        "<section><div class=\"head\"><h2>{}</h2><span class=\"state {state}\">{state}</span>{role}\
+         </div>{failure}{}<div class=\"row\">{}{}</div>{}</section>",
+        escape(&info.name),
+        facts(line),
+        buttons(page, info),
+        links(info),
+        dev_only(page, info),
+    )
+}
+
+fn facts(line: &Line) -> String {
+    let mut facts = vec![("Id", line.info.id.clone())];
+    facts.push(("Made", format!("{} ago", ago(line.info.created_at))));
+    if let Some(version) = &line.info.supervisor {
+        facts.push(("Supervisor", version.clone()));
+    }
+    if let Some(memory) = line.stats.memory_bytes {
+        facts.push(("Memory", bytes(memory)));
+    }
+    if let Some(pids) = line.stats.pids {
+        facts.push(("Processes", pids.to_string()));
+    }
+    let rows: String = facts
+        .iter()
+        .map(|(name, value)| format!("<dt>{name}</dt><dd>{}</dd>", escape(value)))
+        .collect();
+    format!("<dl>{rows}</dl>")
+}
+
+fn buttons(page: &Page<'_>, info: &SandboxInfo) -> String {
+    let button = |action, text, class| button(page, action, &info.id, text, class);
+    match info.state {
+        SandboxState::Running => button("restart", "Restart", "") + &button("stop", "Stop", ""),
+        SandboxState::Paused => button("resume", "Resume", "main") + &button("stop", "Stop", ""),
+        SandboxState::Stopped | SandboxState::Failed => button("start", "Start", "main"),
+    }
+}
+
+fn links(info: &SandboxInfo) -> String {
+    let prefix = match info.role.as_deref() {
+        Some("live") => "",
+        Some("dev") => "/dev",
+        _ => return String::new(),
+    };
+    if info.state != SandboxState::Running {
+        return String::new();
+    }
+    format!(
+        "<a class=\"button\" href=\"{prefix}/\">Open</a>\
+         <a class=\"button\" href=\"{prefix}/supervisor\">Rescue</a>"
+    )
+}
+
+/// What removes something, behind a box to tick.
+fn dev_only(page: &Page<'_>, info: &SandboxInfo) -> String {
+    if info.role.as_deref() != Some("dev") {
+        return String::new();
+    }
+    let form = |action: &str, question: &str, text: &str| {
+        format!(
+            "<form method=\"post\" action=\"/admin/sandboxes/page\">{}\
+             <label><input type=\"checkbox\" name=\"sure\" value=\"1\" required> {question}</label>\
+             <button class=\"bad\">{text}</button></form>",
+            hidden(page, action, "")
+        )
+    };
+    format!(
+        "<details><summary>Reset or delete</summary>{}{}</details>",
+        form("reset-dev", "Replace dev and all its files by a fresh copy of live", "Reset dev"),
+        form("delete-dev", "Remove dev and all its files", "Delete dev"),
+    )
+}
+
+fn swap(page: &Page<'_>) -> String {
+    let roles = page.roles;
+    let mut body = String::new();
+    if let Some(last) = &roles.last_swap {
+        body.push_str(&last_swap(last));
+    }
+    if let Some(dev) = &roles.dev {
+        body.push_str("<div class=\"row\">");
+        body.push_str(&button(page, "swap", "", "Make dev live", "main"));
+        if roles.last_swap.as_ref().is_some_and(|last| last.before == dev.id) {
+            body.push_str(&button(page, "rollback", "", "Roll back", ""));
+        }
+        body.push_str("</div>");
+    }
+    if !roles.checks.is_empty() {
+        let checks: String = roles.checks.iter().map(check).collect();
+        body.push_str(&format!(
+            "<p class=\"soft\">Checks, when they were last made:</p><ul>{checks}</ul>"
+        ));
+    }
+    if body.is_empty() {
+        return String::new();
+    }
+    format!("<section><h2>Swap</h2>{body}</section>")
+}
+
+fn last_swap(last: &SwapRecord) -> String {
+    let what = match last.kind {
+        SwapKind::Swap => "live and dev changed places",
+        SwapKind::Rollback => "a swap was taken back",
+        SwapKind::AutoRollback => "a swap was taken back by itself",
+    };
+    let mut text = format!("<p>{} ago {what}.</p>", ago(last.at));
+    if let Some(reason) = &last.reason {
+        text.push_str(&format!("<p class=\"why\">{}</p>", escape(reason)));
+    }
+    if let Some(until) = last.watched_until.filter(|until| *until > now_ms()) {
+        let seconds = (until - now_ms()).div_ceil(1000);
+        text.push_str(&format!(
+            "<p class=\"soft\">It is watched for {seconds} s more, and taken back if it does worse.</p>"
+        ));
+    }
+    if let Some(verdict) = &last.verdict {
+        text.push_str(&format!("<p class=\"soft\">{}</p>", escape(verdict)));
+    }
+    text
+}
+
+fn watched(roles: &RolesStatus) -> Option<u64> {
+    roles.last_swap.as_ref()?.watched_until.filter(|until| *until > now_ms())
+}
+
+fn check(check: &SwapCheck) -> String {
+    let class = if check.ok { "ok" } else { "not" };
+    let evidence: String = check.evidence.iter().map(evidence).collect();
+    format!(
+        "<li class=\"{class}\">{}: {}{evidence}</li>",
+        escape(&check.name),
+        escape(&check.detail)
+    )
+}
+
+fn evidence(evidence: &Evidence) -> String {
+    let status = evidence.status.map_or_else(String::new, |status| format!(" {status}"));
+    let kind = evidence.content_type.as_ref().map_or_else(String::new, |kind| format!(" {kind}"));
+    let excerpt = evidence.excerpt.as_ref().map_or_else(String::new, |text| format!("\n{text}"));
+    let text = format!("{}: {}{status}{kind}{excerpt}", evidence.url, evidence.problem);
+    format!("<pre>{}</pre>", escape(&text))
+}
+
+fn button(page: &Page<'_>, action: &str, name: &str, text: &str, class: &str) -> String {
+    format!(
+        "<form method=\"post\" action=\"/admin/sandboxes/page\">{}\
+         <button class=\"{class}\">{text}</button></form>",
+        hidden(page, action, name)
+    )
+}
+
+fn hidden(page: &Page<'_>, action: &str, name: &str) -> String {
+    [("token", page.token.as_str()), ("action", action), ("name", name)]
+        .iter()
+        .filter(|(_, value)| !value.is_empty())
+        .map(|(field, value)| {
+            format!("<input type=\"hidden\" name=\"{field}\" value=\"{}\">", escape(value))
+        })
+        .collect()
+}
+
+fn state(state: SandboxState) -> &'static str {
+    match state {
+        SandboxState::Stopped => "stopped",
+        SandboxState::Running => "running",
+        SandboxState::Paused => "paused",
+        SandboxState::Failed => "failed",
+    }
+}
+
+fn ago(ms: u64) -> String {
+    match now_ms().saturating_sub(ms) / 1000 {
+        s @ 0..60 => format!("{s} s"),
+        s @ 60..3600 => format!("{} min", s / 60),
+        s @ 3600..86_400 => format!("{} h", s / 3600),
+        s => format!("{} d", s / 86_400),
+    }
+}
+
+fn bytes(count: u64) -> String {
+    match count {
+        0..1_048_576 => format!("{} KiB", count / 1024),
+        1_048_576..1_073_741_824 => format!("{} MiB", count >> 20),
+        _ => format!("{:.1} GiB", count as f64 / 1_073_741_824.0),
+    }
+}

@@ -1,0 +1,112 @@
+//! The control plane as a page.
+
+use http::StatusCode;
+
+use crate::host::{Answer, Host};
+
+const NAVIGATES: [(&str, &str); 3] =
+    [("accept", "text/html"), ("sec-fetch-mode", "navigate"), ("sec-fetch-dest", "document")];
+
+async fn page(host: &Host, cookie: &str) -> Answer {
+    let mut headers = NAVIGATES.to_vec();
+    headers.push(("cookie", cookie));
+    host.get("/admin/sandboxes", &headers).await
+}
+
+fn token(page: &str) -> String {
+    let after = page.split("name=\"token\" value=\"").nth(1).expect("a form with a token");
+    after.split('"').next().unwrap().to_owned()
+}
+
+async fn send(host: &Host, cookie: &str, form: String, extra: &[(&str, &str)]) -> StatusCode {
+    let origin = host.origin();
+    let mut headers = vec![
+        ("cookie", cookie),
+        ("origin", origin.as_str()),
+        ("content-type", "application/x-www-form-urlencoded"),
+    ];
+    headers.extend(extra);
+    let request = host.build("POST", "/admin/sandboxes/page", &headers, form.into());
+    host.send(request).await.status()
+}
+
+#[tokio::test]
+async fn the_page_works_when_every_sandbox_is_dead() {
+    let host = Host::start().await;
+    let cookie = host.sign_in().await;
+    let id = host.info("live").await.id;
+    host.operate("live", "stop").await.unwrap();
+    let shown = page(&host, &cookie).await;
+    assert_eq!(shown.status, StatusCode::OK);
+    assert!(
+        shown.text().contains("<span class=\"state stopped\">stopped</span>"),
+        "{}",
+        shown.text()
+    );
+    assert!(!shown.text().contains("<script"));
+    for (header, expected) in [("x-frame-options", "DENY"), ("cache-control", "no-store")] {
+        assert_eq!(shown.headers[header], expected);
+    }
+    let form = format!("token={}&action=start&name={id}", token(shown.text()));
+    let sent = send(&host, &cookie, form, &NAVIGATES[1..]).await;
+    assert_eq!(sent, StatusCode::SEE_OTHER);
+    let shown = page(&host, &cookie).await;
+    assert!(shown.text().contains("live has started"), "{}", shown.text());
+    assert!(shown.text().contains("state running"));
+}
+
+#[tokio::test]
+async fn everything_can_be_done_with_forms_alone() {
+    let host = Host::start().await;
+    let cookie = host.sign_in().await;
+    host.put_app("live", "one").await;
+    let act = async |fields: &str| {
+        let form = format!("token={}&{fields}", token(page(&host, &cookie).await.text()));
+        assert_eq!(send(&host, &cookie, form, &NAVIGATES[1..]).await, StatusCode::SEE_OTHER);
+        let shown = page(&host, &cookie).await;
+        shown.text().split("role=\"status\">").nth(1).unwrap().split('<').next().unwrap().to_owned()
+    };
+    assert!(act("action=create-dev").await.starts_with("dev is a copy of live"));
+    let (one, two) = (host.info("live").await.id, host.info("dev").await.id);
+    assert_eq!(act("action=swap").await, "what was dev is live, and what was live is dev");
+    assert_eq!(host.info("live").await.id, two);
+    assert_eq!(act("action=rollback").await, "what was live before is live again");
+    assert_eq!(host.info("live").await.id, one);
+    assert_eq!(act("action=delete-dev").await, "nothing was done: the box was not ticked");
+    assert_eq!(act("action=delete-dev&sure=1").await, "dev is removed");
+    assert!(act("action=fly").await.contains("no such action"));
+}
+
+#[tokio::test]
+async fn a_script_of_a_page_changes_nothing_and_gets_no_token() {
+    let host = Host::start().await;
+    let cookie = host.sign_in().await;
+    let origin = host.origin();
+    let script = [
+        ("sec-fetch-site", "same-origin"),
+        ("sec-fetch-mode", "cors"),
+        ("sec-fetch-dest", "empty"),
+    ];
+    let mut headers = vec![("cookie", cookie.as_str()), ("origin", origin.as_str())];
+    headers.extend(script);
+    for (method, path) in [
+        ("POST", "/admin/sandboxes/swap"),
+        ("POST", "/admin/sandboxes/live/stop"),
+        ("POST", "/admin/sandboxes/page"),
+        ("DELETE", "/admin/sandboxes/live"),
+    ] {
+        let refused = host.request(method, path, &headers).await;
+        assert_eq!(refused.status, StatusCode::FORBIDDEN, "{method} {path}");
+        assert!(refused.text().contains("scripts of a page may not change sandboxes"));
+    }
+    headers.push(("accept", "text/html"));
+    let answer = host.get("/admin/sandboxes", &headers).await;
+    assert!(answer.text().starts_with("{\"sandboxes\""), "data, not the page with the token");
+
+    let token = token(page(&host, &cookie).await.text());
+    let other = host.sign_in().await;
+    let form = format!("token={token}&action=stop&name=live");
+    let sent = send(&host, &other, form, &NAVIGATES[1..]).await;
+    assert_eq!(sent, StatusCode::FORBIDDEN, "a token is good for one session");
+    assert_eq!(host.states().await, ["live Running"]);
+}
