@@ -52,8 +52,10 @@ struct Rounds {
     clones: usize,
 }
 
-const FULL: Rounds = Rounds { small: 5, seconds: 6, bulk: 5, sockets: 2000, cloned: 100_000, clones: 3 };
-const QUICK: Rounds = Rounds { small: 2, seconds: 2, bulk: 2, sockets: 500, cloned: 5000, clones: 1 };
+const FULL: Rounds =
+    Rounds { small: 5, seconds: 6, bulk: 5, sockets: 2000, cloned: 100_000, clones: 3 };
+const QUICK: Rounds =
+    Rounds { small: 2, seconds: 2, bulk: 2, sockets: 500, cloned: 5000, clones: 1 };
 
 /// Where a proxy listens, and what makes a request one of the owner's.
 struct Proxy {
@@ -80,7 +82,9 @@ pub(crate) async fn measure(
     rows.extend(large(&ours, &theirs, rounds).await?);
     rows.push(sockets::idle(&ours, pid, rounds.sockets).await?);
     rows.push(idle_memory(nacre, home).await?);
-    rows.extend(clone::measure(computer, rounds.cloned, rounds.clones).await.context("copy of live")?);
+    rows.extend(
+        clone::measure(computer, rounds.cloned, rounds.clones).await.context("copy of live")?,
+    );
     nginx.kill().await?;
     upstream.kill().await?;
     drop(gateway);

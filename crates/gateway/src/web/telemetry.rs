@@ -2,26 +2,21 @@
 
 use std::sync::Arc;
 
+use axum::Json;
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
-use axum::routing::get;
-use axum::{Json, Router};
 use http::header::{CACHE_CONTROL, CONTENT_TYPE};
 use nacre_wire::control::AlertList;
 
 use super::App;
 
-pub(super) fn routes() -> Router<Arc<App>> {
-    Router::new().route("/metrics", get(metrics)).route("/alerts", get(alerts))
-}
-
-async fn metrics(State(app): State<Arc<App>>) -> Response {
+pub(super) async fn metrics(State(app): State<Arc<App>>) -> Response {
     let text = app.observer.prometheus(&app.sandboxes.list());
     let kind = "text/plain; version=0.0.4; charset=utf-8";
     ([(CONTENT_TYPE, kind), (CACHE_CONTROL, "no-store")], text).into_response()
 }
 
-async fn alerts(State(app): State<Arc<App>>) -> Response {
+pub(super) async fn alerts(State(app): State<Arc<App>>) -> Response {
     let alerts = AlertList { alerts: app.observer.alerts() };
     ([(CACHE_CONTROL, "no-store")], Json(alerts)).into_response()
 }

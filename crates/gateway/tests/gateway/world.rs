@@ -7,6 +7,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use axum::body::Body;
 use axum::extract::ws::WebSocketUpgrade;
+use axum::extract::ws::rejection::WebSocketUpgradeRejection;
 use axum::response::{IntoResponse, Response};
 use axum::routing::{any, get};
 use axum::{Json, Router};
@@ -44,14 +45,14 @@ pub(crate) async fn until_held(world: &FakeDriver) {
 ///
 /// What is on its disk under the path of a request is served, so a test can put an app there.
 fn supervisor(guest: Guest) -> Router {
-    let asking = guest.clone();
+    let (asking, desk) = (guest.clone(), guest.clone());
     Router::new()
         .route("/supervisor/host", get(move || ask_host(asking.clone())))
         .route(
             "/supervisor/health",
             get(|| async { r#"{"status":"ok","uptime_ms":1,"contained_panics":0}"# }),
         )
-        .route("/ws", any(web_socket))
+        .route("/ws", any(move |upgrade, request| desktop(desk.clone(), upgrade, request)))
         .route(
             "/supervisor/version",
             get(|| async { r#"{"version":"9.9.9","protocol":{"oldest":1,"newest":1}}"# }),
@@ -102,6 +103,15 @@ async fn upgrade(mut request: Request<Body>) -> Response {
     });
     let headers = [("connection", "upgrade"), ("upgrade", "echo")];
     (StatusCode::SWITCHING_PROTOCOLS, headers).into_response()
+}
+
+type Upgrade = Result<WebSocketUpgrade, WebSocketUpgradeRejection>;
+
+async fn desktop(guest: Guest, upgrade: Upgrade, request: Request<Body>) -> Response {
+    match upgrade {
+        Ok(upgrade) => web_socket(upgrade).await,
+        Err(_) => show(guest, request).await,
+    }
 }
 
 /// Echoes messages.
