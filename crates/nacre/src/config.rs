@@ -168,8 +168,9 @@ mod tests {
 
     #[test]
     fn a_swap_is_taken_back_by_itself_unless_the_file_says_no() {
-        let roles =
-            |text| parse(text).unwrap().resolve("/data".into(), None).unwrap().gateway.roles;
+        let roles = |text| {
+            parse(text).unwrap().resolve("/data".into(), Front::default()).unwrap().gateway.roles
+        };
         assert!(roles("").auto_rollback);
         assert!(!roles("[roles]\nauto_rollback = false\n").auto_rollback);
         assert_eq!(roles("roles.watch_seconds = 30\n").watch.as_secs(), 30);
