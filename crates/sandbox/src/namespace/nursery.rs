@@ -17,9 +17,13 @@ use std::time::Duration;
 use nacre_launch::Control;
 use nacre_launch::order::{Ids, Park, Reply, Task};
 use rustix::fs::{MemfdFlags, SealFlags};
+use rustix::io::Errno;
 
 use super::cgroup::{Cgroups, Hierarchies};
 use super::process::Process;
+
+const SEAL_TRIES: u32 = 50;
+const SEAL_PAUSE: Duration = Duration::from_millis(20);
 
 /// A parked pid 1.
 #[derive(Debug)]
@@ -212,11 +216,22 @@ fn sealed(bytes: &[u8]) -> io::Result<OwnedFd> {
     let mut file = File::from(fd);
     file.write_all(bytes)?;
     let fd = OwnedFd::from(file);
-    rustix::fs::fcntl_add_seals(
-        &fd,
-        SealFlags::WRITE | SealFlags::SHRINK | SealFlags::GROW | SealFlags::SEAL,
-    )?;
+    seal(&fd)?;
     Ok(fd)
+}
+
+/// The kernel refuses while anything holds one of the pages, and its own housekeeping does so for
+/// moments: it waits a little for that to end, and we ask again.
+fn seal(fd: &OwnedFd) -> io::Result<()> {
+    let seals = SealFlags::WRITE | SealFlags::SHRINK | SealFlags::GROW | SealFlags::SEAL;
+    let mut tries = 0;
+    loop {
+        tries += 1;
+        match rustix::fs::fcntl_add_seals(fd, seals) {
+            Err(Errno::BUSY) if tries < SEAL_TRIES => std::thread::sleep(SEAL_PAUSE),
+            done => return Ok(done?),
+        }
+    }
 }
 
 fn monotonic_ns() -> u64 {
