@@ -128,6 +128,13 @@ pub fn decide(path: &str) -> &'static Row {
     TABLE.iter().find(|row| matches(row.pattern, path)).unwrap_or(&TABLE[TABLE.len() - 1])
 }
 
+/// Whether the gateway answers something below the folder that `path` is in.
+pub(crate) fn shares_folder(path: &str) -> bool {
+    let folder = &path[..path.rfind('/').map_or(0, |slash| slash + 1)];
+    let own = |row: &&Row| matches!(row.owner, Owner::Gateway(_));
+    TABLE.iter().filter(own).any(|row| row.pattern.starts_with(folder))
+}
+
 fn matches(pattern: &str, path: &str) -> bool {
     let (mut pattern, mut path) = (pattern.split('/'), path.split('/'));
     loop {
@@ -198,6 +205,16 @@ mod tests {
         ];
         for (path, pattern) in cases {
             assert_eq!(decide(path).pattern, pattern, "{path}");
+        }
+    }
+
+    #[test]
+    fn folders_that_hold_something_of_the_gateway_are_known() {
+        for path in ["/sw.js", "/", "/admin/sw.js", "/provider/sw.js", "/provider/v1/sw.js"] {
+            assert!(shares_folder(path), "{path}");
+        }
+        for path in ["/app/sw.js", "/dev/sw.js", "/dev/admin/sw.js", "/adminx/sw.js"] {
+            assert!(!shares_folder(path), "{path}");
         }
     }
 

@@ -29,6 +29,7 @@ static FROM_SANDBOX: [HeaderName; 4] = [
     HeaderName::from_static("clear-site-data"),
     HeaderName::from_static("service-worker-allowed"),
 ];
+const OPENER_POLICY: &str = "cross-origin-opener-policy";
 const CLAIMED_PREFIXES: &[&str] = &["x-nacre-", "x-forwarded-"];
 
 /// What the gateway vouches for.
@@ -96,7 +97,18 @@ pub(crate) fn outward(headers: &mut HeaderMap, switching: bool, jar: Option<Jar>
         Some(jar) => jar.outward(headers),
         None => drop(headers.remove(SET_COOKIE)),
     }
+    loosen_opener(headers);
     restore_upgrade(headers, upgrade);
+}
+
+/// A page with the policy of our own pages would keep hold of one that it opens in a window, and read
+/// it. This one keeps others away as well, and lets go of ours.
+fn loosen_opener(headers: &mut HeaderMap) {
+    let Some(policy) = headers.get_mut(OPENER_POLICY) else { return };
+    let named = policy.as_bytes().split(|byte| *byte == b';').next().unwrap_or_default();
+    if named.trim_ascii() == b"same-origin" {
+        *policy = HeaderValue::from_static("same-origin-allow-popups");
+    }
 }
 
 fn restore_upgrade(headers: &mut HeaderMap, upgrade: Option<HeaderValue>) {
@@ -234,5 +246,9 @@ mod tests {
         ]);
         outward(&mut headers, false, None);
         assert_eq!(headers, map(&[("etag", "x")]));
+
+        let mut headers = map(&[("cross-origin-opener-policy", "same-origin; report-to=\"x\"")]);
+        outward(&mut headers, false, None);
+        assert_eq!(headers[OPENER_POLICY], "same-origin-allow-popups");
     }
 }

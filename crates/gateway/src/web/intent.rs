@@ -1,4 +1,5 @@
-//! Whether a person meant a change of sandboxes, as far as a browser tells. Pure.
+//! Whether a person meant it, as far as a browser tells: changes of sandboxes, and what may come
+//! between a person and our pages. Pure.
 //!
 //! The pages that a sandbox serves have the gateway's origin, so an origin says nothing about them.
 //! What they cannot forge are the `Sec-Fetch-*` headers: a script's own requests are never
@@ -9,10 +10,13 @@ use axum::body::Body;
 use http::{HeaderMap, Method, Request};
 use nacre_wire::{ApiError, ErrorKind};
 
+use crate::routes;
 use crate::secret::{Secret, SecretHash, hex};
 
 const SEC_FETCH_MODE: &str = "sec-fetch-mode";
 const SEC_FETCH_DEST: &str = "sec-fetch-dest";
+/// Browsers send it with the script of a service worker, and scripts cannot leave it out.
+const SERVICE_WORKER: &str = "service-worker";
 
 /// Refuses a change that a script of some page asks for.
 pub(crate) fn check_not_a_script(request: &Request<Body>) -> Result<(), ApiError> {
@@ -28,6 +32,18 @@ pub(crate) fn check_not_a_script(request: &Request<Body>) -> Result<(), ApiError
         .hint("use the page at /admin/sandboxes, or the nacre command"));
     }
     Ok(())
+}
+
+/// A service worker answers for everything below the folder of its script. One that could stand in for
+/// a page of ours would see what is shown there, and sign-in links on their way.
+pub(crate) fn check_service_worker(request: &Request<Body>) -> Result<(), ApiError> {
+    let path = request.uri().path();
+    if !request.headers().contains_key(SERVICE_WORKER) || !routes::shares_folder(path) {
+        return Ok(());
+    }
+    let message = "a service worker here would stand between you and the gateway's own pages";
+    Err(ApiError::new(ErrorKind::Permission, message)
+        .hint("serve its script from a folder of the app, such as /app/sw.js"))
 }
 
 /// Browsers say so on https and on loopback; programs that are not browsers say nothing.
@@ -76,6 +92,22 @@ mod tests {
         check("DELETE", &[("sec-fetch-mode", "cors")], false);
         check("GET", &[("sec-fetch-mode", "cors")], true);
         check("GET", &[("sec-fetch-mode", "websocket"), ("upgrade", "websocket")], false);
+    }
+
+    #[test]
+    fn a_service_worker_stays_in_a_folder_of_its_app() {
+        let check = |path: &str, headers: &[(&str, &str)]| {
+            let request = Request::builder().uri(path);
+            let request =
+                headers.iter().fold(request, |all, (name, value)| all.header(*name, *value));
+            check_service_worker(&request.body(Body::empty()).unwrap()).is_ok()
+        };
+        let script = [("service-worker", "script")];
+        assert!(!check("/sw.js", &script));
+        assert!(!check("/admin/sw.js", &script));
+        assert!(check("/sw.js", &[]));
+        assert!(check("/app/sw.js?v=1", &script));
+        assert!(check("/dev/sw.js", &script));
     }
 
     #[test]

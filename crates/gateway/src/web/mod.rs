@@ -165,7 +165,10 @@ impl Site {
             }
             Owner::Gateway(Part::Slash) => reply::add_slash(&request),
             Owner::Gateway(Part::Provider | Part::Reserved) => nothing_here(&request),
-            Owner::Role(role) => self.forward(&visitor, role, target.path, request).await,
+            Owner::Role(role) => match intent::check_service_worker(&request) {
+                Ok(()) => self.forward(&visitor, role, target.path, request).await,
+                Err(error) => reply::error(&error),
+            },
         }
     }
 

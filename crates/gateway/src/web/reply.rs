@@ -41,11 +41,13 @@ pub(crate) fn add_slash(request: &Request<Body>) -> Response {
     response
 }
 
-/// A page of the gateway's own: no scripts, no frames, nothing kept, and no address handed on (the
-/// sign-in link is one).
+/// A page of the gateway's own: no scripts, no frames, nothing kept, no hold for the page that opened
+/// it, and no address handed on (the sign-in link is one).
 pub(crate) fn page(status: StatusCode, html: String) -> Response {
-    const HEADERS: [(&str, &str); 4] = [
+    const HEADERS: [(&str, &str); 6] = [
         ("cache-control", "no-store"),
+        ("cross-origin-opener-policy", "same-origin"),
+        ("x-frame-options", "DENY"),
         (
             "content-security-policy",
             "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'; base-uri 'none'",

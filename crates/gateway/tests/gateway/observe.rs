@@ -167,6 +167,9 @@ async fn a_page_that_reconnects_in_a_storm_is_one_alert() {
     assert_eq!(alert.count, 14, "every one after the first");
     until_counted(&host, "nacre_alerts_total{kind=\"reconnect_storm\"} 1").await;
     until_counted(&host, "nacre_socket_reconnects_total 14").await;
+    let page = [("cookie", cookie.as_str()), ("accept", "text/html")];
+    let page = host.get("/admin/sandboxes", &page).await;
+    assert!(page.text().contains("again and again (14 times"), "{}", page.text());
 }
 
 #[tokio::test]

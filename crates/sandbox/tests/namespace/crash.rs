@@ -169,6 +169,15 @@ async fn keep_one(data: &Path) -> (Arc<dyn Driver>, SandboxId) {
     (driver, kept)
 }
 
+/// Once the one that was kept is gone too.
+async fn nothing_is_left(data: &Path, kept: &SandboxId) {
+    let driver = driver_on(data);
+    driver.reconcile().await.unwrap();
+    driver.destroy(kept).await.unwrap();
+    drop(driver);
+    assert_eq!(census(data), Vec::<String>::new());
+}
+
 #[tokio::test]
 async fn a_kill_at_any_call_leaks_nothing_and_loses_nothing() {
     let data = tempfile::tempdir().unwrap();
@@ -187,11 +196,7 @@ async fn a_kill_at_any_call_leaks_nothing_and_loses_nothing() {
         recover(data.path(), &kept, SandboxState::Running).await;
     }
     assert!(interrupted > CALLS.len(), "only {interrupted} interruptions: is strace injecting?");
-    let driver = driver_on(data.path());
-    driver.reconcile().await.unwrap();
-    driver.destroy(&kept).await.unwrap();
-    drop(driver);
-    assert_eq!(census(data.path()), Vec::<String>::new());
+    nothing_is_left(data.path(), &kept).await;
 }
 
 /// What is made in the background does not end the cycle when it is killed, so a cycle that came to
@@ -209,11 +214,7 @@ async fn a_kill_at_any_call_on_the_way_from_a_blank_leaks_nothing_and_loses_noth
         }
     }
     assert!(interrupted > BLANK_CALLS.len(), "only {interrupted} interruptions");
-    let driver = driver_on(data.path());
-    driver.reconcile().await.unwrap();
-    driver.destroy(&kept).await.unwrap();
-    drop(driver);
-    assert_eq!(census(data.path()), Vec::<String>::new());
+    nothing_is_left(data.path(), &kept).await;
 }
 
 /// Those that copying is made of.
@@ -251,11 +252,7 @@ async fn a_kill_at_any_call_of_a_fork_leaves_no_half_of_it() {
         }
     }
     assert!(interrupted > FORK_CALLS.len(), "only {interrupted} interruptions");
-    let driver = driver_on(data.path());
-    driver.reconcile().await.unwrap();
-    driver.destroy(&kept).await.unwrap();
-    drop(driver);
-    assert_eq!(census(data.path()), Vec::<String>::new());
+    nothing_is_left(data.path(), &kept).await;
 }
 
 #[tokio::test]

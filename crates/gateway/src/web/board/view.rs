@@ -1,17 +1,20 @@
 //! The page as text. Pure, but for the clock.
 
-use nacre_wire::control::{SandboxInfo, SandboxState};
+use nacre_wire::control::{Alert, SandboxInfo, SandboxState};
 use nacre_wire::roles::{Evidence, RolesStatus, SwapCheck, SwapKind, SwapRecord};
 
 use super::{Line, Note};
 use crate::clock::now_ms;
 use crate::web::pages::escape;
 
+const MOST_ALERTS: usize = 5;
+const A_DAY_MS: u64 = 24 * 60 * 60 * 1000;
 const STYLE: &str = include_str!("board.css");
 
 pub(super) struct Page<'p> {
     pub(super) roles: &'p RolesStatus,
     pub(super) lines: &'p [Line],
+    pub(super) alerts: &'p [Alert],
     pub(super) note: Option<Note>,
     pub(super) token: String,
 }
@@ -27,8 +30,9 @@ pub(super) fn page(page: &Page<'_>) -> String {
          <title>Sandboxes · Nacre</title><style>{STYLE}</style></head><body><main>\
          <header><h1>Sandboxes</h1><nav><a href=\"/\">Open live</a>\
          <a href=\"/supervisor\">Rescue</a></nav></header>\
-         {}{}{}{}{others}</main></body></html>",
+         {}{}{}{}{}{others}</main></body></html>",
         note(page.note.as_ref()),
+        alerts(page.alerts),
         role(page, "live"),
         role(page, "dev"),
         swap(page),
@@ -39,6 +43,23 @@ fn note(note: Option<&Note>) -> String {
     let Some(note) = note else { return String::new() };
     let class = if note.ok { "note" } else { "note failed" };
     format!("<p class=\"{class}\" role=\"status\">{}</p>", escape(&note.text))
+}
+
+/// What was noticed lately, newest first.
+fn alerts(alerts: &[Alert]) -> String {
+    let recent =
+        alerts.iter().rev().filter(|alert| now_ms() - alert.last_at.min(now_ms()) < A_DAY_MS);
+    let lines: String = recent.take(MOST_ALERTS).map(alert).collect();
+    if lines.is_empty() {
+        return lines;
+    }
+    format!("<section><h2>Alerts of the last day</h2><ul>{lines}</ul></section>")
+}
+
+fn alert(alert: &Alert) -> String {
+    let times = alert.count;
+    let ago = ago(alert.last_at);
+    format!("<li class=\"not\">{} ({times} times, last {ago} ago)</li>", escape(&alert.message))
 }
 
 fn role(page: &Page<'_>, role: &str) -> String {
