@@ -7,6 +7,7 @@
 mod census;
 mod computer;
 mod gateway;
+mod ground;
 mod history;
 mod machine;
 mod peers;
@@ -61,12 +62,15 @@ enum Benchmark {
         /// Shorter runs, and nothing is written to bench/results
         #[arg(long)]
         quick: bool,
+        /// These parts alone, and nothing is written to bench/results
+        #[arg(long, value_name = "PART")]
+        only: Vec<gateway::Part>,
     },
-    /// A part of the gateway benchmark, as a process of its own
+    /// What the gateway benchmark starts of itself
     #[command(hide = true)]
-    Part {
+    Process {
         #[command(subcommand)]
-        part: gateway::Part,
+        process: gateway::Process,
     },
     /// The peers alone, to see which of them work here
     Peers,
@@ -86,10 +90,23 @@ enum Soak {
     History(history::soak::Options),
 }
 
+impl Benchmark {
+    /// Whether it makes a file system of its own.
+    fn mounts(&self) -> bool {
+        match self {
+            Self::History { .. } | Self::Gateway { .. } | Self::Soak { of: Some(_), .. } => true,
+            Self::Sandbox { .. }
+            | Self::Process { .. }
+            | Self::Peers
+            | Self::Soak { of: None, .. } => false,
+        }
+    }
+}
+
 fn main() -> ExitCode {
     let args = Args::parse();
-    if matches!(args.benchmark, Benchmark::History { .. } | Benchmark::Soak { of: Some(_), .. })
-        && let Err(error) = history::own_mounts()
+    if args.benchmark.mounts()
+        && let Err(error) = ground::own_mounts()
     {
         eprintln!("going on with the mounts of the machine: {error:#}");
     }
@@ -125,14 +142,14 @@ async fn run(args: &Args) -> Result<ExitCode> {
             keep(&report, *quick)?;
             Ok(ExitCode::SUCCESS)
         }
-        Benchmark::Gateway { quick } => {
-            let computer = Computer::new(&home.path().join("clone"), &args.guest, 1).await?;
-            let report = gateway::measure(home.path(), &args.nacre, &computer, *quick).await?;
+        Benchmark::Gateway { quick, only } => {
+            let binaries = gateway::Binaries { guest: &args.guest, nacre: &args.nacre };
+            let report = gateway::measure(home.path(), binaries, *quick, only).await?;
             print!("{}", table::terminal(&report));
-            keep(&report, *quick)?;
+            keep(&report, *quick || !only.is_empty())?;
             Ok(ExitCode::SUCCESS)
         }
-        Benchmark::Part { part } => gateway::be(part).await.map(|()| ExitCode::SUCCESS),
+        Benchmark::Process { process } => gateway::be(process).await.map(|()| ExitCode::SUCCESS),
         Benchmark::Peers => peers::try_all(home.path()).await.map(|()| ExitCode::SUCCESS),
         Benchmark::Soak { of: Some(Soak::History(options)), .. } => {
             tokio::task::block_in_place(|| history::soak::run(options))?;

@@ -20,6 +20,7 @@ use crate::observe::Observer;
 use crate::sandboxes::Sandboxes;
 use crate::store::Store;
 use crate::tls::{Certificate, TlsError};
+use crate::web::lanes::Lanes;
 use crate::web::serve::{Server, bind_tcp};
 use crate::web::{App, SignIn, Site};
 
@@ -71,6 +72,7 @@ pub struct Gateway;
 pub struct RunningGateway {
     app: Arc<App>,
     connections: TaskTracker,
+    lanes: Arc<Lanes>,
     stop: CancellationToken,
     shutdown: watch::Receiver<Option<Shutdown>>,
     socket: PathBuf,
@@ -98,6 +100,8 @@ impl Gateway {
         let sandboxes = Sandboxes::recover(&config, driver, store.clone())
             .await
             .map_err(StartError::Sandboxes)?;
+        let lanes = Lanes::start()
+            .map_err(|source| StartError::Io { what: "cannot start threads".to_owned(), source })?;
         let socket = config.data_dir.join(SOCKET_FILE);
         let unix = bind_unix(&socket)?;
         let (sender, shutdown) = watch::channel(None);
@@ -114,6 +118,7 @@ impl Gateway {
         let gateway = RunningGateway {
             app,
             connections: TaskTracker::new(),
+            lanes: Arc::new(lanes),
             stop: CancellationToken::new(),
             shutdown,
             socket,
@@ -142,7 +147,7 @@ impl RunningGateway {
             let stop = self.stop.clone();
             self.connections.spawn(stop.run_until_cancelled_owned(certificate.keep_current()));
         }
-        self.connections.spawn(server.clone().accept_tcp(tcp, tls));
+        self.connections.spawn(server.clone().accept_tcp(tcp, tls, self.lanes.clone()));
         self.connections.spawn(server.accept_unix(unix));
         Ok(())
     }

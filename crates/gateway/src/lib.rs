@@ -36,7 +36,7 @@ mod web;
 pub use config::{ConfigError, GatewayConfig, RawGatewayConfig};
 pub use gateway::{Gateway, RunningGateway, StartError};
 pub use lock::{LOCK_FILE, SOCKET_FILE};
-pub use observe::{DroppedLines, LogGuard, ObserveConfig, RawObserveConfig, Spool};
+pub use observe::{DroppedLines, JsonLines, LogGuard, ObserveConfig, RawObserveConfig, Spool};
 pub use sandboxes::policy::RestartPolicy;
 pub use sandboxes::watching::{RawRolesConfig, RolesConfig};
 pub use tls::{TlsError, TlsFiles};

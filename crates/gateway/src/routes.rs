@@ -136,6 +136,11 @@ pub(crate) fn shares_folder(path: &str) -> bool {
 }
 
 fn matches(pattern: &str, path: &str) -> bool {
+    // Most rows are told apart by the letter behind the slash.
+    let (wanted, given) = (pattern.as_bytes().get(1), path.as_bytes().get(1));
+    if wanted != given && !matches!(wanted, Some(b'*' | b'{')) {
+        return false;
+    }
     let (mut pattern, mut path) = (pattern.split('/'), path.split('/'));
     loop {
         match (pattern.next(), path.next()) {

@@ -20,17 +20,19 @@ impl Secret {
         Ok(Self(hex(&random::<BYTES>()?)))
     }
 
-    /// What a client sent, whatever it is: only its hash is ever compared.
-    pub(crate) fn presented(text: &str) -> Self {
-        Self(text.to_owned())
-    }
-
     pub(crate) fn hash(&self) -> SecretHash {
-        SecretHash(Sha256::digest(self.0.as_bytes()).into())
+        SecretHash::of(&self.0)
     }
 
     pub(crate) fn reveal(&self) -> &str {
         &self.0
+    }
+}
+
+impl SecretHash {
+    /// Of what a client sent, whatever it is: only its hash is ever compared.
+    pub(crate) fn of(presented: &str) -> Self {
+        Self(Sha256::digest(presented.as_bytes()).into())
     }
 }
 
@@ -68,6 +70,6 @@ mod tests {
         assert_ne!(a, b);
         assert_eq!(a.reveal().len(), 64);
         assert_eq!(format!("{a:?}"), "Secret(..)");
-        assert_eq!(Secret::presented(a.reveal()).hash(), a.hash());
+        assert_eq!(SecretHash::of(a.reveal()), a.hash());
     }
 }

@@ -2,9 +2,11 @@
 
 use std::io::IsTerminal;
 
-use nacre_gateway::{LogGuard, Spool};
+use nacre_gateway::{JsonLines, LogGuard, Spool};
 use serde::Deserialize;
-use tracing_subscriber::EnvFilter;
+use tracing_subscriber::layer::SubscriberExt;
+use tracing_subscriber::util::SubscriberInitExt;
+use tracing_subscriber::{EnvFilter, fmt};
 
 use crate::failure::{Failure, Result};
 
@@ -39,14 +41,13 @@ impl RawLogConfig {
             self.format.unwrap_or(if terminal { LogFormat::Text } else { LogFormat::Json });
         let (spool, guard) =
             Spool::start(std::io::stderr()).map_err(|error| Failure::io("the log", &error))?;
-        let builder = tracing_subscriber::fmt()
-            .with_writer(spool)
-            .with_env_filter(filter)
-            .with_ansi(terminal)
-            .with_target(false);
+        let registry = tracing_subscriber::registry().with(filter);
         let installed = match format {
-            LogFormat::Text => builder.compact().try_init(),
-            LogFormat::Json => builder.json().flatten_event(true).try_init(),
+            LogFormat::Text => {
+                let text = fmt::layer().compact().with_writer(spool).with_ansi(terminal);
+                registry.with(text.with_target(false)).try_init()
+            }
+            LogFormat::Json => registry.with(JsonLines::new(spool)).try_init(),
         };
         installed.map_err(|error| Failure::new(format!("the log: {error}")))?;
         Ok(guard)

@@ -1,4 +1,4 @@
-//! `nacre dev create` of a large workspace, beside `cp -a` of the same files.
+//! `nacre dev create` of a large workspace, beside `cp -a` of the same files, on an ext4 in memory.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -9,24 +9,38 @@ use nacre_sandbox::{Driver, SandboxId};
 use tokio::process::Command;
 
 use crate::computer::Computer;
+use crate::ground::Ground;
+use crate::history::sandboxed::until;
 use crate::report::{Row, ratio};
 use crate::samples::Samples;
 
+/// Bytes: the tree, its history, and copies of both.
+const GROUND: u64 = 12 << 30;
 const IN_A_DIRECTORY: usize = 50;
 
 /// Rows for a workspace of `files` files, each copied `rounds` times after a first that warms up.
-pub(super) async fn measure(computer: &Computer, files: usize, rounds: usize) -> Result<Vec<Row>> {
+pub(super) async fn measure(
+    guest: &Path,
+    files: usize,
+    rounds: usize,
+    notes: &mut Vec<String>,
+) -> Result<Vec<Row>> {
+    let ground = Ground::new(GROUND, notes)?;
+    let computer = &Computer::new(&ground.join("data"), guest, 1).await?;
     let sandbox = computer.sandbox().await?;
     let place = computer.data().join("sandboxes").join(sandbox.id.as_str()).join("data");
     sandbox.run(&["sh", "-c", &plant(files)]).await.context("plant the workspace")?;
+    until(&sandbox, |names| names >= files as u64).await.context("record the workspace")?;
     let [mut ours, mut frozen, mut peer] = std::array::from_fn(|_| Samples::default());
     for round in 0..=rounds {
+        ground.settle()?;
         let twin: SandboxId = format!("twin-{round}").parse()?;
         let began = Instant::now();
         let forked = computer.driver().fork(&sandbox.id, &twin, Arc::default()).await?;
         let took = began.elapsed();
         ensure!(forked.report.names as usize >= files, "only {} names", forked.report.names);
         computer.driver().destroy(&twin).await?;
+        ground.settle()?;
         let copied = copy(&place, &computer.data().join("peer-copy")).await?;
         if round > 0 {
             ours.push_seconds(took);

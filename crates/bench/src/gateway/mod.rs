@@ -12,33 +12,45 @@ mod clone;
 mod nginx;
 mod ours;
 mod sockets;
+mod swaps;
 mod upstream;
 mod wrk;
 
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
+use std::sync::Arc;
 
 use anyhow::{Context, Result};
-use clap::Subcommand;
+use clap::{Subcommand, ValueEnum};
 use tokio::process::{Child, Command};
 
-use crate::computer::Computer;
 use crate::machine::Machine;
 use crate::report::{Report, Row, ratio};
 use crate::samples::Samples;
 
 /// The processes that this program starts of itself.
 #[derive(Subcommand)]
-pub(crate) enum Part {
+pub(crate) enum Process {
     Upstream { socket: PathBuf },
     Gateway { socket: PathBuf, data: PathBuf },
 }
 
-pub(crate) async fn be(part: &Part) -> Result<()> {
-    match part {
-        Part::Upstream { socket } => upstream::serve(socket).await,
-        Part::Gateway { socket, data } => ours::serve(socket, data).await,
+pub(crate) async fn be(process: &Process) -> Result<()> {
+    match process {
+        Process::Upstream { socket } => upstream::serve(socket).await,
+        Process::Gateway { socket, data } => ours::serve(socket, data).await,
     }
+}
+
+/// What can be measured by itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Part {
+    Sockets,
+    Small,
+    Bulk,
+    Swaps,
+    Memory,
+    Copy,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -47,15 +59,23 @@ struct Rounds {
     seconds: u32,
     bulk: usize,
     sockets: usize,
+    swaps: usize,
     /// Files in the workspace that is copied, and how often.
     cloned: usize,
     clones: usize,
 }
 
 const FULL: Rounds =
-    Rounds { small: 5, seconds: 6, bulk: 5, sockets: 2000, cloned: 100_000, clones: 3 };
+    Rounds { small: 5, seconds: 6, bulk: 5, sockets: 2000, swaps: 100, cloned: 100_000, clones: 3 };
 const QUICK: Rounds =
-    Rounds { small: 2, seconds: 2, bulk: 2, sockets: 500, cloned: 5000, clones: 1 };
+    Rounds { small: 2, seconds: 2, bulk: 2, sockets: 500, swaps: 20, cloned: 5000, clones: 1 };
+
+/// What is measured, as shipped.
+#[derive(Clone, Copy)]
+pub(crate) struct Binaries<'a> {
+    pub(crate) guest: &'a Path,
+    pub(crate) nacre: &'a Path,
+}
 
 /// Where a proxy listens, and what makes a request one of the owner's.
 struct Proxy {
@@ -63,36 +83,75 @@ struct Proxy {
     cookie: Option<String>,
 }
 
+/// Measures the parts in `only`, or all of them when there are none.
 pub(crate) async fn measure(
     home: &Path,
-    nacre: &Path,
-    computer: &Computer,
+    binaries: Binaries<'_>,
     quick: bool,
+    only: &[Part],
 ) -> Result<Report> {
     let rounds = if quick { QUICK } else { FULL };
     raise_open_files();
+    let wanted = |part: Part| only.is_empty() || only.contains(&part);
+    let mut notes = vec![format!("nginx is {}", nginx::version().await?)];
+    let mut rows = side_by_side(home, rounds, &wanted).await?;
+    if wanted(Part::Memory) {
+        rows.push(idle_memory(binaries.nacre, home).await?);
+    }
+    if wanted(Part::Copy) {
+        let Rounds { cloned, clones, .. } = rounds;
+        eprintln!("copy: {cloned} files, {clones} times");
+        let copied = clone::measure(binaries.guest, cloned, clones, &mut notes).await;
+        rows.extend(copied.context("copy of live")?);
+    }
+    Ok(Report { benchmark: "gateway", machine: Machine::here(home), rows, notes })
+}
+
+/// What needs the gateway and its peer before the one upstream.
+async fn side_by_side(
+    home: &Path,
+    rounds: Rounds,
+    wanted: &impl Fn(Part) -> bool,
+) -> Result<Vec<Row>> {
     let socket = home.join("upstream.sock");
     let mut upstream = ourselves(&["upstream"], &[&socket])?.spawn()?;
     upstream::until_there(&socket).await?;
-    let (gateway, ours) = ours::start(&socket, &home.join("data")).await?;
-    let (mut nginx, theirs) = nginx::start(&socket, &home.join("nginx")).await?;
-    let pid = gateway.id().context("the gateway has ended")?;
-
-    let mut rows = small(&ours, &theirs, rounds).await?;
-    rows.extend(large(&ours, &theirs, rounds).await?);
-    rows.push(sockets::idle(&ours, pid, rounds.sockets).await?);
-    rows.push(idle_memory(nacre, home).await?);
-    rows.extend(
-        clone::measure(computer, rounds.cloned, rounds.clones).await.context("copy of live")?,
-    );
-    nginx.kill().await?;
+    let (mut gateway, ours) = ours::start(&socket, &home.join("data")).await?;
+    let (nginx, theirs) = nginx::start(&socket, &home.join("nginx")).await?;
+    let rows = rows(&gateway, &Arc::new(ours), &theirs, rounds, wanted).await;
+    nginx::stop(nginx).await?;
+    gateway.kill().await?;
     upstream.kill().await?;
-    drop(gateway);
-    let notes = vec![
-        "swaps under load are not measured yet".to_owned(),
-        format!("nginx is {}", nginx::version().await?),
-    ];
-    Ok(Report { benchmark: "gateway", machine: Machine::here(home), rows, notes })
+    rows
+}
+
+async fn rows(
+    gateway: &Child,
+    ours: &Arc<Proxy>,
+    theirs: &Proxy,
+    rounds: Rounds,
+    wanted: &impl Fn(Part) -> bool,
+) -> Result<Vec<Row>> {
+    let mut rows = Vec::new();
+    // First, before the gateway's memory has grown with anything else.
+    if wanted(Part::Sockets) {
+        eprintln!("sockets: {}", rounds.sockets);
+        let pid = gateway.id().context("the gateway has ended")?;
+        rows.push(sockets::idle(ours, pid, rounds.sockets).await?);
+    }
+    if wanted(Part::Small) {
+        eprintln!("small responses: {} rounds of {} s", rounds.small, rounds.seconds);
+        rows.extend(small(ours, theirs, rounds).await?);
+    }
+    if wanted(Part::Bulk) {
+        eprintln!("1 GiB: {} rounds", rounds.bulk);
+        rows.extend(large(ours, theirs, rounds).await?);
+    }
+    if wanted(Part::Swaps) {
+        eprintln!("swaps: {}", rounds.swaps);
+        rows.extend(swaps::measure(ours, rounds.swaps).await.context("swaps")?);
+    }
+    Ok(rows)
 }
 
 async fn small(ours: &Proxy, theirs: &Proxy, rounds: Rounds) -> Result<Vec<Row>> {
@@ -171,8 +230,8 @@ fn resident_kib(pid: u32) -> Result<f64> {
 
 fn ourselves(words: &[&str], paths: &[&Path]) -> Result<Command> {
     let mut command = Command::new(std::env::current_exe()?);
-    // The paths of the binaries are not used by a part.
-    command.args(["--guest", "-", "--nacre", "-", "part"]).args(words).args(paths);
+    // The paths of the binaries are not used by a process.
+    command.args(["--guest", "-", "--nacre", "-", "process"]).args(words).args(paths);
     command.stdin(Stdio::null()).kill_on_drop(true);
     Ok(command)
 }

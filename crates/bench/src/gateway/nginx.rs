@@ -4,8 +4,9 @@ use std::path::Path;
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
+use rustix::process::{Pid, Signal, kill_process};
 use tokio::net::TcpStream;
-use tokio::process::Command;
+use tokio::process::{Child, Command};
 
 use super::{Proxy, Running};
 
@@ -72,6 +73,14 @@ pub(super) async fn start(socket: &Path, home: &Path) -> Result<Running> {
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
     bail!("nginx does not answer: see {}", home.join("error.log").display())
+}
+
+/// Asks it to, because workers outlive a master that is killed.
+pub(super) async fn stop(mut child: Child) -> Result<()> {
+    let pid = child.id().and_then(|pid| Pid::from_raw(pid.cast_signed()));
+    kill_process(pid.context("nginx has ended")?, Signal::TERM)?;
+    child.wait().await?;
+    Ok(())
 }
 
 pub(super) async fn version() -> Result<String> {

@@ -9,13 +9,16 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 use async_trait::async_trait;
-use nacre_gateway::{Gateway, RawGatewayConfig, Spool};
+use nacre_gateway::{Gateway, JsonLines, RawGatewayConfig, Spool};
 use nacre_sandbox::{
     BoxStream, Capabilities, Driver, Error, Forked, Progress, SandboxId, SandboxSpec,
 };
 use nacre_wire::control::{SandboxState, Stats};
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::{TcpStream, UnixStream};
+use tracing_subscriber::EnvFilter;
+use tracing_subscriber::layer::SubscriberExt;
+use tracing_subscriber::util::SubscriberInitExt;
 
 use super::{Proxy, Running, ourselves};
 
@@ -23,14 +26,7 @@ use super::{Proxy, Running, ourselves};
 pub(super) async fn serve(socket: &Path, data: &Path) -> Result<()> {
     std::fs::create_dir_all(data)?;
     let (spool, _guard) = Spool::start(File::create(data.join("gateway.log"))?)?;
-    tracing_subscriber::fmt()
-        .with_writer(spool)
-        .with_env_filter("info")
-        .with_ansi(false)
-        .with_target(false)
-        .json()
-        .flatten_event(true)
-        .init();
+    tracing_subscriber::registry().with(EnvFilter::new("info")).with(JsonLines::new(spool)).init();
     let raw = RawGatewayConfig { listen: Some("127.0.0.1:0".to_owned()), ..Default::default() };
     let driver = OneUpstream { socket: socket.to_owned(), states: Mutex::default() };
     let gateway = Gateway::start(raw.resolve(data.to_owned())?, Arc::new(driver)).await?;

@@ -16,6 +16,7 @@ use hyper::{Request, Response, StatusCode};
 use hyper_util::rt::TokioIo;
 use tokio::io::AsyncReadExt;
 use tokio::net::{UnixListener, UnixStream};
+use tokio_tungstenite::tungstenite::handshake::derive_accept_key;
 
 const PIECE: usize = 256 * 1024;
 
@@ -49,6 +50,8 @@ async fn answer(mut request: Request<Incoming>) -> Response<Body> {
             Response::new(Full::from("taken").boxed_unsync())
         }
         "/ws" => {
+            let key = request.headers().get("sec-websocket-key").map(|key| key.as_bytes());
+            let accept = derive_accept_key(key.unwrap_or_default());
             tokio::spawn(async move {
                 let Ok(socket) = hyper::upgrade::on(&mut request).await else { return };
                 let _ = TokioIo::new(socket).read(&mut [0]).await;
@@ -58,14 +61,24 @@ async fn answer(mut request: Request<Incoming>) -> Response<Body> {
             let headers = response.headers_mut();
             headers.insert("connection", http_value("upgrade"));
             headers.insert("upgrade", http_value("websocket"));
+            if let Ok(accept) = accept.parse() {
+                headers.insert("sec-websocket-accept", accept);
+            }
             response
         }
-        _ => {
-            let mut response = Response::new(Full::from("Hello, World!\n").boxed_unsync());
-            response.headers_mut().insert("content-type", http_value("text/plain"));
-            response
-        }
+        // What a swap asks for first.
+        "/supervisor/health" => text("application/json", "{\"status\":\"ok\"}"),
+        "/supervisor/processes" => text("application/json", "{\"processes\":[]}"),
+        "/" => text("text/html", "<!doctype html><script src=\"/app.js\"></script>"),
+        "/app.js" => text("text/javascript", "document.title = 'app'"),
+        _ => text("text/plain", "Hello, World!\n"),
     }
+}
+
+fn text(kind: &'static str, body: &'static str) -> Response<Body> {
+    let mut response = Response::new(Full::from(body).boxed_unsync());
+    response.headers_mut().insert("content-type", http_value(kind));
+    response
 }
 
 fn http_value(text: &'static str) -> hyper::header::HeaderValue {

@@ -3,10 +3,10 @@
 
 use anyhow::{Context, Result};
 
-use super::ground::Ground;
 use super::ours::Ours;
 use super::tree::Tree;
 use super::{FEW, Plan};
+use crate::ground::Ground;
 use crate::report::Row;
 use crate::samples::Samples;
 

@@ -1,13 +1,12 @@
 //! `nacre-bench history`: what it costs to keep every state of a tree and to take changes back,
 //! beside git, restic and jj on the same tree.
 
-mod ground;
 mod growth;
 mod ours;
 mod packages;
 mod random;
 mod rows;
-mod sandboxed;
+pub(crate) mod sandboxed;
 pub(crate) mod soak;
 mod text;
 mod tools;
@@ -21,11 +20,10 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 
+use crate::ground::Ground;
 use crate::machine::Machine;
 use crate::report::{Report, Row};
 use crate::samples::Samples;
-use ground::Ground;
-pub(crate) use ground::own_mounts;
 use ours::Ours;
 use packages::Packages;
 use tools::Tool;

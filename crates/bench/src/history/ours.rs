@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, ensure};
 use nacre_history::{History, How, Look, Options, Selection, TreePath};
 
-use super::ground::Ground;
 use super::tree::{Edit, Tree};
+use crate::ground::Ground;
 
 pub(super) struct Ours {
     pub(super) tree: Tree,

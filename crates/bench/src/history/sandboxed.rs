@@ -10,9 +10,9 @@ use nacre_wire::history::{HistoryState, HistoryStatus};
 use tokio::process::Command;
 
 use super::Plan;
-use super::ground::Ground;
 use super::tree::Tree;
 use crate::computer::{Computer, Sandbox};
+use crate::ground::Ground;
 use crate::report::{Row, ratio};
 use crate::samples::Samples;
 use crate::sandbox::bodies;
@@ -119,7 +119,7 @@ async fn remove(sandbox: &Sandbox, path: &str) -> Result<()> {
 }
 
 /// Waits until history records and knows of as many names as it should.
-async fn until(sandbox: &Sandbox, enough: impl Fn(u64) -> bool) -> Result<u64> {
+pub(crate) async fn until(sandbox: &Sandbox, enough: impl Fn(u64) -> bool) -> Result<u64> {
     let began = Instant::now();
     loop {
         let status: HistoryStatus = sandbox.client.get_json(STATUS).await?;

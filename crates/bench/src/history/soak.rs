@@ -12,11 +12,11 @@ use nacre_history::{
     Selection, TreePath,
 };
 
-use super::ground::Ground;
 use super::random::Random;
 use super::tree::Tree;
 use super::vandal::{self, State};
 use crate::census;
+use crate::ground::Ground;
 
 #[derive(Debug, Clone, clap::Args)]
 pub(crate) struct Options {

@@ -10,8 +10,8 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, ensure};
 
 use super::Source;
-use super::ground::Ground;
 use super::tree::Tree;
+use crate::ground::Ground;
 use crate::peers::find;
 
 type Words = &'static [&'static str];

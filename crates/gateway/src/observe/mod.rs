@@ -13,6 +13,7 @@
 mod config;
 mod detect;
 mod exchange;
+mod lines;
 mod metrics;
 mod spool;
 mod text;
@@ -27,6 +28,7 @@ use crate::routes::Role;
 pub use config::{DroppedLines, ObserveConfig, RawObserveConfig};
 use detect::Detector;
 pub(crate) use exchange::Exchange;
+pub use lines::JsonLines;
 use metrics::Metrics;
 pub(crate) use metrics::Upgrade;
 pub use spool::{LogGuard, Spool};

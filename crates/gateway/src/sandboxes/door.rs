@@ -15,6 +15,8 @@ use nacre_wire::generation;
 use nacre_wire::relay::{Answer, Link, Pool, Upload};
 use nacre_wire::status::Version;
 
+use crate::web::lanes::{self, PLACES};
+
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum DoorError {
     #[error("cannot reach the supervisor: {0}")]
@@ -27,7 +29,8 @@ pub(crate) enum DoorError {
 pub(crate) struct Door {
     driver: Arc<dyn Driver>,
     id: SandboxId,
-    idle: Arc<Pool<Body>>,
+    /// For each lane, those that it opened.
+    idle: Arc<[Arc<Pool<Body>>; PLACES]>,
 }
 
 impl Door {
@@ -40,7 +43,8 @@ impl Door {
         &self,
         mut request: Request<Upload<Body>>,
     ) -> Result<Answer<Body>, DoorError> {
-        while let Some(link) = self.idle.take() {
+        let idle = &self.idle[lanes::here()];
+        while let Some(link) = idle.take() {
             match link.exchange(request).await {
                 Ok(answer) => return Ok(answer),
                 Err(failed) => match failed.unsent {
@@ -50,7 +54,7 @@ impl Door {
             }
         }
         let stream = self.driver.dial(&self.id).await?;
-        let link = Link::open(stream, Some(self.idle.clone())).await?;
+        let link = Link::open(stream, Some(idle.clone())).await?;
         link.exchange(request).await.map_err(|failed| failed.error.into())
     }
 
@@ -75,6 +79,6 @@ impl Door {
 
     /// Lets go of the connections of a supervisor that is gone.
     pub(crate) fn forget(&self) {
-        self.idle.clear();
+        self.idle.iter().for_each(|idle| idle.clear());
     }
 }

@@ -188,7 +188,9 @@ async fn door(
     request: Request<Body>,
 ) -> Answer<Response> {
     let sandbox = app.sandboxes.find(&name)?;
-    let path = behind_door(request.uri());
+    let path = behind_door(request.uri())
+        .parse()
+        .map_err(|_| ApiError::new(ErrorKind::InvalidRequest, "the path is malformed"))?;
     let peer = match entrance {
         Entrance::Tcp(peer) => Some(peer.ip()),
         Entrance::Unix => None,

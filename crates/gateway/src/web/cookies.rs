@@ -33,7 +33,7 @@ impl Jar {
         let prefix = self.prefix();
         let mut inner = String::new();
         for pair in pairs(headers) {
-            if let Some(own) = pair.strip_prefix(&prefix) {
+            if let Some(own) = pair.strip_prefix(prefix) {
                 let separator = if inner.is_empty() { "" } else { "; " };
                 inner.push_str(separator);
                 inner.push_str(own);
@@ -50,6 +50,9 @@ impl Jar {
 
     /// Renames what the app sets, and takes out what it may not decide.
     pub(crate) fn outward(self, headers: &mut HeaderMap) {
+        if !headers.contains_key(SET_COOKIE) {
+            return;
+        }
         let set: Vec<HeaderValue> = headers.get_all(SET_COOKIE).iter().cloned().collect();
         headers.remove(SET_COOKIE);
         for (index, value) in set.iter().enumerate() {
@@ -64,8 +67,11 @@ impl Jar {
         }
     }
 
-    fn prefix(self) -> String {
-        format!("nacre_app_{}_", self.role.as_str())
+    fn prefix(self) -> &'static str {
+        match self.role {
+            Role::Live => "nacre_app_live_",
+            Role::Dev => "nacre_app_dev_",
+        }
     }
 
     /// The line as the browser gets it; `None` when a browser would not take it from the app.

@@ -59,7 +59,11 @@ mod tests {
     }
 
     fn visitor() -> Visitor {
-        Visitor { ip: [127, 0, 0, 1].into(), secure: false, host: "127.0.0.1:8080".to_owned() }
+        Visitor {
+            ip: [127, 0, 0, 1].into(),
+            secure: false,
+            host: HeaderValue::from_static("127.0.0.1:8080"),
+        }
     }
 
     fn same_origin(origin: Option<&str>, site: Option<&str>) -> bool {

@@ -21,6 +21,11 @@ static HOP_BY_HOP: [HeaderName; 8] = [
     HeaderName::from_static("proxy-connection"),
 ];
 
+static USER: HeaderName = HeaderName::from_static("x-nacre-user");
+static FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
+static FORWARDED_HOST: HeaderName = HeaderName::from_static("x-forwarded-host");
+static FORWARDED_PREFIX: HeaderName = HeaderName::from_static("x-forwarded-prefix");
+static FORWARDED_PROTO: HeaderName = HeaderName::from_static("x-forwarded-proto");
 static FROM_CLIENT: [HeaderName; 2] = [AUTHORIZATION, FORWARDED];
 /// These speak for the whole origin, which a sandbox shares with the gateway and the other roles.
 static FROM_SANDBOX: [HeaderName; 4] = [
@@ -33,10 +38,10 @@ const OPENER_POLICY: &str = "cross-origin-opener-policy";
 const CLAIMED_PREFIXES: &[&str] = &["x-nacre-", "x-forwarded-"];
 
 /// What the gateway vouches for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Forwarded {
-    /// Absent when the client came over the unix socket.
-    pub(crate) peer: Option<IpAddr>,
+    /// Its address. Absent when the client came over the unix socket.
+    pub(crate) peer: Option<HeaderValue>,
     pub(crate) prefix: &'static str,
     /// The browser speaks https.
     pub(crate) secure: bool,
@@ -47,12 +52,18 @@ pub(crate) struct Forwarded {
 impl Forwarded {
     /// To a sandbox by its name, for programs: no role, and so no cookies.
     pub(crate) fn by_name(peer: Option<IpAddr>) -> Self {
+        let peer = peer.and_then(address);
         Self { peer, prefix: "", secure: false, jar: None }
     }
 }
 
+/// As a header tells it.
+pub(crate) fn address(ip: IpAddr) -> Option<HeaderValue> {
+    HeaderValue::try_from(ip.to_string()).ok()
+}
+
 /// Leaves what a sandbox may see and adds what the gateway vouches for.
-pub(crate) fn inward(headers: &mut HeaderMap, forwarded: Forwarded) {
+pub(crate) fn inward(headers: &mut HeaderMap, forwarded: &Forwarded) {
     let upgrade = headers.get(UPGRADE).cloned().filter(|wanted| !is_http(wanted));
     let trailers = takes_trailers(headers);
     remove_hop_by_hop(headers);
@@ -67,16 +78,16 @@ pub(crate) fn inward(headers: &mut HeaderMap, forwarded: Forwarded) {
         None => drop(headers.remove(COOKIE)),
     }
     let host = headers.get(HOST).cloned().unwrap_or(HeaderValue::from_static("localhost"));
-    headers.insert("x-nacre-user", HeaderValue::from_static("owner"));
-    headers.insert("x-forwarded-host", host.clone());
+    headers.insert(USER.clone(), HeaderValue::from_static("owner"));
+    headers.insert(FORWARDED_HOST.clone(), host.clone());
     let scheme = if forwarded.secure { "https" } else { "http" };
-    headers.insert("x-forwarded-proto", HeaderValue::from_static(scheme));
+    headers.insert(FORWARDED_PROTO.clone(), HeaderValue::from_static(scheme));
     headers.insert(HOST, host);
-    if let Some(peer) = forwarded.peer.and_then(|ip| HeaderValue::from_str(&ip.to_string()).ok()) {
-        headers.insert("x-forwarded-for", peer);
+    if let Some(peer) = &forwarded.peer {
+        headers.insert(FORWARDED_FOR.clone(), peer.clone());
     }
     if !forwarded.prefix.is_empty() {
-        headers.insert("x-forwarded-prefix", HeaderValue::from_static(forwarded.prefix));
+        headers.insert(FORWARDED_PREFIX.clone(), HeaderValue::from_static(forwarded.prefix));
     }
     restore_upgrade(headers, upgrade);
 }
@@ -185,8 +196,8 @@ mod tests {
         ]);
         inward(
             &mut headers,
-            Forwarded {
-                peer: Some([127, 0, 0, 1].into()),
+            &Forwarded {
+                peer: address([127, 0, 0, 1].into()),
                 prefix: "/dev",
                 secure: true,
                 jar: Some(Jar { role: Role::Dev, secure: true }),
@@ -214,7 +225,7 @@ mod tests {
             ("upgrade", "websocket"),
             ("sec-websocket-key", "k"),
         ]);
-        inward(&mut headers, Forwarded::by_name(None));
+        inward(&mut headers, &Forwarded::by_name(None));
         assert_eq!(headers["upgrade"], "websocket");
         assert_eq!(headers["connection"], "upgrade");
         assert_eq!(headers["sec-websocket-key"], "k");
@@ -226,7 +237,7 @@ mod tests {
             let mut headers =
                 map(&[("connection", "upgrade, http2-settings"), ("http2-settings", "x")]);
             headers.insert(UPGRADE, HeaderValue::from_static(upgrade));
-            inward(&mut headers, Forwarded::by_name(None));
+            inward(&mut headers, &Forwarded::by_name(None));
             for name in ["upgrade", "connection", "http2-settings"] {
                 assert!(!headers.contains_key(name), "{upgrade}: {name}");
             }

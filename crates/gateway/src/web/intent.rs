@@ -11,7 +11,7 @@ use http::{HeaderMap, Method, Request};
 use nacre_wire::{ApiError, ErrorKind};
 
 use crate::routes;
-use crate::secret::{Secret, SecretHash, hex};
+use crate::secret::{SecretHash, hex};
 
 const SEC_FETCH_MODE: &str = "sec-fetch-mode";
 const SEC_FETCH_DEST: &str = "sec-fetch-dest";
@@ -61,7 +61,7 @@ pub(crate) struct FormToken(String);
 
 impl FormToken {
     pub(crate) fn of(session: SecretHash) -> Self {
-        Self(hex(&Secret::presented(&format!("form {}", hex(&session.0))).hash().0))
+        Self(hex(&SecretHash::of(&format!("form {}", hex(&session.0))).0))
     }
 
     pub(crate) fn as_str(&self) -> &str {
@@ -112,9 +112,9 @@ mod tests {
 
     #[test]
     fn a_token_belongs_to_one_session() {
-        let token = |session: &str| FormToken::of(Secret::presented(session).hash());
+        let token = |session: &str| FormToken::of(SecretHash::of(session));
         assert_eq!(token("a"), token("a"));
         assert_ne!(token("a"), token("b"));
-        assert_ne!(token("a").as_str(), hex(&Secret::presented("a").hash().0));
+        assert_ne!(token("a").as_str(), hex(&SecretHash::of("a").0));
     }
 }

@@ -13,6 +13,7 @@ mod follow;
 mod guard;
 mod headers;
 mod intent;
+pub(crate) mod lanes;
 mod pages;
 mod proxy;
 pub(crate) mod reply;
@@ -34,11 +35,14 @@ use axum::Router;
 use axum::body::Body;
 use axum::response::Response;
 use http::header::{CONNECTION, HOST, UPGRADE};
+use http::uri::PathAndQuery;
 use http::{HeaderValue, Request, Version};
-use hyper::body::Incoming;
+use hyper::body::{Body as _, Incoming};
 use nacre_wire::control::Shutdown;
 use nacre_wire::{ApiError, ErrorKind};
+use tokio::runtime::Handle;
 use tokio::sync::watch;
+use tokio_util::task::AbortOnDropHandle;
 use tower::ServiceExt;
 
 use crate::observe::{Observer, Upgrade, Via};
@@ -90,15 +94,21 @@ impl App {
 pub(crate) struct Site {
     app: Arc<App>,
     control: Router,
+    /// Where the control plane runs: its tasks must not stand in the way of a lane.
+    home: Handle,
 }
 
 impl Site {
+    /// Within the runtime that started the gateway.
     pub(crate) fn new(app: Arc<App>) -> Self {
-        Self { control: control::router(app.clone()), app }
+        Self { control: control::router(app.clone()), app, home: Handle::current() }
     }
 
     pub(crate) async fn answer(&self, entrance: Entrance, request: Request<Incoming>) -> Response {
-        let mut request = request.map(Body::new);
+        let mut request = request.map(|body| match body.is_end_stream() {
+            true => Body::empty(),
+            false => Body::new(body),
+        });
         let target =
             target::read(request.method(), request.version(), request.uri(), request.headers());
         let target = match target {
@@ -111,9 +121,7 @@ impl Site {
                 let (front, headers) = (&self.app.front, request.headers());
                 match front.visitor(peer.ip(), target.host.as_ref(), headers) {
                     Ok(visitor) => {
-                        if let Ok(host) = HeaderValue::from_str(&visitor.host) {
-                            request.headers_mut().insert(HOST, host);
-                        }
+                        request.headers_mut().insert(HOST, visitor.host.clone());
                         self.answer_browser(peer, visitor, target, request).await
                     }
                     Err(error) => reply::error(&error),
@@ -124,7 +132,7 @@ impl Site {
 
     async fn answer_owner(&self, target: Target, request: Request<Body>) -> Response {
         match target.row.owner {
-            Owner::Gateway(Part::Control) => self.control(Entrance::Unix, request).await,
+            Owner::Gateway(Part::Control) => Box::pin(self.control(Entrance::Unix, request)).await,
             Owner::Gateway(_) | Owner::Role(_) => nothing_here(&request),
         }
     }
@@ -145,7 +153,9 @@ impl Site {
                     self.turned_away(target.row.owner, &request, Upgrade::Unauthenticated);
                     return reply::sign_in_first(&request);
                 };
-                request.extensions_mut().insert(FormToken::of(session));
+                if target.row.owner == Owner::Gateway(Part::Control) {
+                    request.extensions_mut().insert(FormToken::of(session));
+                }
                 if let Err(error) = guard::check_same_origin(&request, &visitor) {
                     self.turned_away(target.row.owner, &request, Upgrade::Origin);
                     return reply::error(&error);
@@ -154,14 +164,14 @@ impl Site {
         }
         match target.row.owner {
             Owner::Gateway(Part::SignIn) => {
-                sign_in::answer(&self.app.sign_in, request, visitor.secure).await
+                Box::pin(sign_in::answer(&self.app.sign_in, request, visitor.secure)).await
             }
             Owner::Gateway(Part::Control) => {
                 if let Err(error) = intent::check_not_a_script(&request) {
                     return reply::error(&error);
                 }
                 let address = SocketAddr::new(visitor.ip, peer.port());
-                self.control(Entrance::Tcp(address), request).await
+                Box::pin(self.control(Entrance::Tcp(address), request)).await
             }
             Owner::Gateway(Part::Slash) => reply::add_slash(&request),
             Owner::Gateway(Part::Provider | Part::Reserved) => nothing_here(&request),
@@ -180,9 +190,15 @@ impl Site {
 
     async fn control(&self, entrance: Entrance, mut request: Request<Body>) -> Response {
         request.extensions_mut().insert(entrance);
-        match self.control.clone().oneshot(request).await {
-            Ok(response) => response,
-            Err(never) => match never {},
+        let answer = self.home.spawn(self.control.clone().oneshot(request));
+        // Who goes away takes the call along, as far as that is not a task of its own.
+        match AbortOnDropHandle::new(answer).await {
+            Ok(Ok(response)) => response,
+            Ok(Err(never)) => match never {},
+            Err(error) => {
+                tracing::error!(%error, "a call of the control plane broke off");
+                reply::error(&ApiError::new(ErrorKind::Internal, "the call broke off"))
+            }
         }
     }
 
@@ -190,7 +206,7 @@ impl Site {
         &self,
         visitor: &Visitor,
         role: Role,
-        path: String,
+        path: PathAndQuery,
         mut request: Request<Body>,
     ) -> Response {
         let Some(sandbox) = self.app.sandboxes.by_role(role) else {
@@ -205,14 +221,16 @@ impl Site {
             };
         };
         let forwarded = Forwarded {
-            peer: Some(visitor.ip),
+            peer: headers::address(visitor.ip),
             prefix: role.prefix(),
             secure: visitor.secure,
             jar: Some(Jar { role, secure: visitor.secure }),
         };
         let sandboxes = &self.app.sandboxes;
-        request.extensions_mut().insert(sandboxes.tie(role, &sandbox));
         let upgrade = request.headers().contains_key(UPGRADE);
+        if upgrade {
+            request.extensions_mut().insert(sandboxes.tie(role, &sandbox));
+        }
         let way = Way { observer: &self.app.observer, sandbox: &sandbox, via: Via::Role(role) };
         let response = proxy::forward(way, path, forwarded, request).await;
         sandboxes.health(role).count(upgrade, response.status().as_u16());

@@ -2,20 +2,23 @@
 
 use std::sync::Arc;
 
-use axum::body::Body;
+use axum::body::{Body, Bytes};
 use axum::response::Response;
 use http::header::UPGRADE;
 use http::uri::PathAndQuery;
 use http::{HeaderName, HeaderValue, Request, StatusCode, Uri};
 use hyper::upgrade::OnUpgrade;
 use hyper_util::rt::TokioIo;
-use nacre_wire::relay::{Answer, Raw, Upload, join};
+use nacre_wire::relay::{Answer, Joined, Raw, Upload};
 use nacre_wire::{ApiError, ErrorKind};
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::TcpStream;
+use tokio_util::sync::CancellationToken;
 
 use super::away::{self, Asker};
 use super::headers::{self, Forwarded};
 use super::reply;
-use super::socket::{self, Protocol};
+use super::socket::{self, Early, Protocol};
 use crate::observe::{Exchange, Observer, Upgrade, Via};
 use crate::sandboxes::Sandbox;
 use crate::sandboxes::door::DoorError;
@@ -37,7 +40,7 @@ pub(crate) struct Way<'a> {
 /// `path` is what the sandbox sees, with the query.
 pub(crate) async fn forward(
     way: Way<'_>,
-    path: String,
+    path: PathAndQuery,
     forwarded: Forwarded,
     mut request: Request<Body>,
 ) -> Response {
@@ -46,7 +49,7 @@ pub(crate) async fn forward(
     let navigation = reply::is_navigation(request.method(), request.headers());
     // Absent for who asked for this sandbox and not for a role.
     let tie = request.extensions_mut().remove::<Tie>();
-    headers::inward(request.headers_mut(), forwarded);
+    headers::inward(request.headers_mut(), &forwarded);
     let protocol = Protocol::of(request.headers());
     let client = request.headers().contains_key(UPGRADE).then(|| hyper::upgrade::on(&mut request));
     exchange.user(request.headers().get(&USER));
@@ -97,17 +100,14 @@ struct Failure {
 
 async fn send(
     way: Way<'_>,
-    path: String,
+    path: PathAndQuery,
     exchange: &mut Exchange,
     mut request: Request<Body>,
 ) -> Result<Answer<Body>, Failure> {
     let sandbox = way.sandbox;
     let failed = |upgrade| move |error| Failure { error, upgrade };
     sandbox.require_running().map_err(failed(Upgrade::Unavailable))?;
-    *request.uri_mut() = path.parse::<PathAndQuery>().map(Uri::from).map_err(|_| Failure {
-        error: ApiError::new(ErrorKind::InvalidRequest, "the path is malformed"),
-        upgrade: Upgrade::Refused,
-    })?;
+    *request.uri_mut() = Uri::from(path);
     *request.version_mut() = http::Version::HTTP_11;
     let request = Upload::of(request);
     exchange.uploading(request.body().progress());
@@ -136,19 +136,32 @@ async fn tunnel(
     tie: Option<Tie>,
     mut exchange: Exchange,
 ) {
-    let client = match client.await {
-        Ok(client) => TokioIo::new(client),
+    let upgraded = match client.await {
+        Ok(upgraded) => upgraded,
         Err(error) => {
             tracing::debug!(%error, "an upgrade was not completed");
             return;
         }
     };
-    let joined = match tie {
-        Some(tie) => {
-            let _open = tie.health.open_socket();
-            socket::join(client, raw.stream, raw.early, protocol, tie.moved).await
-        }
-        None => join(client, raw.stream, raw.early).await,
+    // An idle one is small when nothing is left of what spoke HTTP.
+    let joined = match upgraded.downcast::<TokioIo<TcpStream>>() {
+        Ok(parts) => join(parts.io.into_inner(), parts.read_buf, raw, protocol, tie).await,
+        Err(upgraded) => join(TokioIo::new(upgraded), Bytes::new(), raw, protocol, tie).await,
     };
     exchange.parted(joined);
+}
+
+/// A tunnel without a tie is not told when a role moves.
+async fn join<C>(client: C, early: Bytes, raw: Raw, protocol: Protocol, tie: Option<Tie>) -> Joined
+where
+    C: AsyncRead + AsyncWrite + Unpin,
+{
+    // Even when empty it can hold on to a large piece of memory.
+    let early = if early.is_empty() { Bytes::new() } else { early };
+    let early = Early { client: early, sandbox: raw.early };
+    let (moved, _open) = match tie {
+        Some(tie) => (tie.moved, Some(tie.health.open_socket())),
+        None => (CancellationToken::new(), None),
+    };
+    socket::join(client, raw.stream, early, protocol, moved).await
 }

@@ -1,10 +1,12 @@
 //! Accept loops: hyper over TCP, in TLS or not, and over the unix socket.
 //!
+//! Browsers are served by the lanes, the command line by the runtime that started the gateway.
 //! HTTP/2 is spoken where TLS agreed on it. It is not told to carry WebSockets, so browsers open
 //! those over HTTP/1.1, where they are raw bytes like any other upgrade.
 
 use std::convert::Infallible;
 use std::net::SocketAddr;
+use std::sync::Arc;
 use std::time::Duration;
 
 use http::Request;
@@ -19,6 +21,7 @@ use tokio_rustls::server::TlsStream;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+use super::lanes::Lanes;
 use super::{Entrance, Site};
 use crate::tls;
 
@@ -42,7 +45,12 @@ pub(crate) struct Server {
 }
 
 impl Server {
-    pub(crate) async fn accept_tcp(self, listener: TcpListener, tls: Option<TlsAcceptor>) {
+    pub(crate) async fn accept_tcp(
+        self,
+        listener: TcpListener,
+        tls: Option<TlsAcceptor>,
+        lanes: Arc<Lanes>,
+    ) {
         loop {
             let accepted = tokio::select! {
                 () = self.stop.cancelled() => return,
@@ -52,18 +60,33 @@ impl Server {
                 Ok((stream, peer)) => {
                     // Small frames (keystrokes) must not wait for full packets.
                     let _ = stream.set_nodelay(true);
-                    match tls.clone() {
-                        Some(tls) => {
-                            self.connections.spawn(self.clone().serve_tls(tls, stream, peer));
-                        }
-                        None => {
-                            self.connections.spawn(self.clone().serve(stream, Entrance::Tcp(peer)));
-                        }
+                    match stream.into_std() {
+                        Ok(stream) => self.serve_on(&lanes, stream, peer, tls.clone()),
+                        Err(error) => self.accept_failed(&error).await,
                     }
                 }
                 Err(error) => self.accept_failed(&error).await,
             }
         }
+    }
+
+    /// A stream belongs to the runtime that it was made in, so it is made again over there.
+    fn serve_on(
+        &self,
+        lanes: &Lanes,
+        stream: std::net::TcpStream,
+        peer: SocketAddr,
+        tls: Option<TlsAcceptor>,
+    ) {
+        let (this, token) = (self.clone(), self.connections.token());
+        lanes.spawn(move || async move {
+            let _token = token;
+            match (TcpStream::from_std(stream), tls) {
+                (Ok(stream), Some(tls)) => this.serve_tls(tls, stream, peer).await,
+                (Ok(stream), None) => this.serve(stream, Entrance::Tcp(peer)).await,
+                (Err(error), _) => tracing::warn!(%error, "a connection was not taken over"),
+            }
+        });
     }
 
     pub(crate) async fn accept_unix(self, listener: UnixListener) {

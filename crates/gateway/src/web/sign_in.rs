@@ -48,7 +48,7 @@ impl SignIn {
     /// The session cookie's value when the link is good.
     async fn redeem(&self, token: &str) -> Result<Option<Secret>, ApiError> {
         let session = fresh_secret()?;
-        let token = Secret::presented(token).hash();
+        let token = SecretHash::of(token);
         let good = self.store.redeem(token, session.hash(), now_ms()).await;
         Ok(good.map_err(errors::from_store)?.then_some(session))
     }
@@ -57,7 +57,7 @@ impl SignIn {
     /// still among them.
     pub(crate) async fn session(&self, headers: &HeaderMap, secure: bool) -> Option<SecretHash> {
         for session in sessions(headers, secure).take(MOST_SESSIONS) {
-            let session = Secret::presented(session).hash();
+            let session = SecretHash::of(session);
             if self.is_good(session).await {
                 return Some(session);
             }

@@ -4,20 +4,19 @@
 //! nothing else of them, to know where one ends: there the gateway can say a word of its own without
 //! breaking anything. What is not a WebSocket is just closed.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::future::poll_fn;
 use std::time::Duration;
 
 use axum::body::Bytes;
 use http::HeaderMap;
 use http::header::UPGRADE;
-use nacre_wire::relay::{Joined, Side};
+use nacre_wire::relay::{Joined, Side, Tunnel};
 use nacre_wire::roles::{ROLE_MOVED, ROLE_MOVED_REASON};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio_util::sync::CancellationToken;
 
-/// What one direction holds while nothing happens, and at most.
-const SMALL: usize = 2 * 1024;
-const LARGE: usize = 64 * 1024;
+/// What is read at once of a frame that is still to end.
+const PIECE: usize = 2 * 1024;
 /// How long a frame that is under way may take to end, and the other side to answer a close.
 const LAST_WORDS: Duration = Duration::from_secs(2);
 
@@ -135,92 +134,111 @@ fn close_frame(sender: Sender) -> Vec<u8> {
     frame
 }
 
-/// Passes bytes between the two until both are done, or the role moves. `early` came from the sandbox
-/// before they were joined.
+/// What came from a side before the two were joined.
+#[derive(Default)]
+pub(crate) struct Early {
+    pub(crate) client: Bytes,
+    pub(crate) sandbox: Bytes,
+}
+
+/// Passes bytes between the two until both are done, or the role moves.
 pub(crate) async fn join<C, S>(
     client: C,
     sandbox: S,
-    early: Bytes,
+    early: Early,
     protocol: Protocol,
     moved: CancellationToken,
 ) -> Joined
 where
-    C: AsyncRead + AsyncWrite + Send,
-    S: AsyncRead + AsyncWrite + Send,
+    C: AsyncRead + AsyncWrite + Unpin,
+    S: AsyncRead + AsyncWrite + Unpin,
 {
-    let (client_read, client_write) = tokio::io::split(client);
-    let (sandbox_read, sandbox_write) = tokio::io::split(sandbox);
-    let [there, back] = [AtomicU64::new(0), AtomicU64::new(0)];
-    let inward = Direction { protocol, sender: Sender::Client, moved: &moved, passed: &there };
-    let outward = Direction { protocol, sender: Sender::Server, moved: &moved, passed: &back };
-    let inward = inward.pump(client_read, sandbox_write, Bytes::new());
-    let outward = outward.pump(sandbox_read, client_write, early);
-    // An end that breaks takes the other with it; one that has said all does not.
-    let done = async { tokio::try_join!(inward, outward) };
+    let mut places = Places::of(protocol);
+    places.pass(Side::Near, &early.client);
+    places.pass(Side::Far, &early.sandbox);
+    let mut tunnel = Tunnel::new(client, sandbox)
+        .early(Side::Near, early.client)
+        .early(Side::Far, early.sandbox);
     // Either end may simply go away; that is how most terminals are closed.
-    let broken = tokio::select! {
-        ended = done => ended.err(),
-        () = async {
-            moved.cancelled().await;
-            tokio::time::sleep(LAST_WORDS * 2).await;
-        } => None,
+    let ended = tokio::select! {
+        biased;
+        () = moved.cancelled() => None,
+        broken = poll_fn(|cx| tunnel.poll(cx, &mut |side, bytes| places.pass(side, bytes))) => {
+            Some(broken)
+        }
     };
-    Joined { to_far: there.into_inner(), to_near: back.into_inner(), broken }
+    match ended {
+        Some(broken) => Joined { broken, ..tunnel.passed() },
+        None => part(tunnel, places).await,
+    }
 }
 
-struct Direction<'a> {
-    protocol: Protocol,
+/// Where both directions of a WebSocket are; nothing of what is none.
+struct Places(Option<[Frames; 2]>);
+
+impl Places {
+    fn of(protocol: Protocol) -> Self {
+        Self((protocol == Protocol::WebSocket).then(Default::default))
+    }
+
+    fn pass(&mut self, from: Side, bytes: &[u8]) {
+        if let Some(frames) = &mut self.0 {
+            frames[from as usize].pass(bytes);
+        }
+    }
+}
+
+/// The role has moved: ends the frames that are under way, says so, and reads on without passing
+/// anything more, so that an answer does not reset the connection.
+async fn part<C, S>(mut tunnel: Tunnel<C, S>, places: Places) -> Joined
+where
+    C: AsyncRead + AsyncWrite + Unpin,
+    S: AsyncRead + AsyncWrite + Unpin,
+{
+    let passed = tunnel.passed();
+    let rests = [tunnel.rest(Side::Near), tunnel.rest(Side::Far)];
+    let [near, far] = places.0.map_or([None, None], |frames| frames.map(Some));
+    let (client_read, client_write) = tokio::io::split(tunnel.near);
+    let (sandbox_read, sandbox_write) = tokio::io::split(tunnel.far);
+    let [near_rest, far_rest] = rests;
+    let inward = Parting { sender: Sender::Client, frames: near, rest: near_rest };
+    let outward = Parting { sender: Sender::Server, frames: far, rest: far_rest };
+    let (more_in, more_out) = tokio::join!(
+        inward.part(client_read, sandbox_write),
+        outward.part(sandbox_read, client_write)
+    );
+    Joined { to_far: passed.to_far + more_in, to_near: passed.to_near + more_out, broken: None }
+}
+
+/// The end of one direction.
+struct Parting {
     sender: Sender,
-    moved: &'a CancellationToken,
-    /// Bytes passed on.
-    passed: &'a AtomicU64,
+    /// Absent when it carries no frames.
+    frames: Option<Frames>,
+    /// Read and not yet passed on; absent when the sender has said all.
+    rest: Option<Bytes>,
 }
 
-impl Direction<'_> {
-    /// When the role moves it ends the frame that is under way, says so, and reads on without passing
-    /// anything more, so that the other side's answer does not reset the connection. Fails with the
-    /// side that broke.
-    async fn pump<R, W>(self, mut from: R, mut to: W, early: Bytes) -> Result<(), Side>
+impl Parting {
+    /// Returns how many bytes it still passed on.
+    async fn part<R, W>(self, mut from: R, mut to: W) -> u64
     where
         R: AsyncRead + Unpin,
         W: AsyncWrite + Unpin,
     {
-        let (source, sink) = match self.sender {
-            Sender::Client => (Side::Near, Side::Far),
-            Sender::Server => (Side::Far, Side::Near),
-        };
-        let mut frames = Frames::default();
-        to.write_all(&early).await.map_err(|_| sink)?;
-        self.note(&mut frames, &early);
-        let mut buffer = vec![0; SMALL];
-        loop {
-            let count = tokio::select! {
-                biased;
-                () = self.moved.cancelled() => break,
-                read = from.read(&mut buffer) => read.map_err(|_| source)?,
-            };
-            if count == 0 {
-                return to.shutdown().await.map_err(|_| sink);
-            }
-            to.write_all(&buffer[..count]).await.map_err(|_| sink)?;
-            self.note(&mut frames, &buffer[..count]);
-            resize(&mut buffer, count);
-        }
-        if self.protocol == Protocol::WebSocket {
-            let last = say_goodbye(&mut from, &mut to, frames, self.sender);
+        let mut passed = 0;
+        if let (Some(frames), Some(rest)) = (self.frames, self.rest) {
+            let last = say_goodbye(&mut from, &mut to, frames, rest, self.sender, &mut passed);
             let _ = tokio::time::timeout(LAST_WORDS, last).await;
         }
-        to.shutdown().await.map_err(|_| sink)?;
-        let drained = async { while from.read(&mut buffer).await.is_ok_and(|count| count > 0) {} };
+        let drained = async {
+            to.shutdown().await?;
+            let mut buffer = vec![0; PIECE];
+            while from.read(&mut buffer).await? > 0 {}
+            std::io::Result::Ok(())
+        };
         let _ = tokio::time::timeout(LAST_WORDS, drained).await;
-        Ok(())
-    }
-
-    fn note(&self, frames: &mut Frames, bytes: &[u8]) {
-        self.passed.fetch_add(bytes.len() as u64, Ordering::Relaxed);
-        if self.protocol == Protocol::WebSocket {
-            frames.pass(bytes);
-        }
+        passed
     }
 }
 
@@ -228,36 +246,31 @@ async fn say_goodbye<R, W>(
     from: &mut R,
     to: &mut W,
     mut frames: Frames,
+    rest: Bytes,
     sender: Sender,
+    passed: &mut u64,
 ) -> std::io::Result<()>
 where
     R: AsyncRead + Unpin,
     W: AsyncWrite + Unpin,
 {
-    let mut buffer = vec![0; SMALL];
+    to.write_all(&rest).await?;
+    *passed += rest.len() as u64;
+    let mut buffer = vec![0; PIECE];
     while !frames.at_boundary() && !frames.closed {
         let count = from.read(&mut buffer).await?;
         if count == 0 {
             return Ok(());
         }
-        let rest = frames.finish(&buffer[..count]);
-        to.write_all(&buffer[..rest]).await?;
+        let ours = frames.finish(&buffer[..count]);
+        to.write_all(&buffer[..ours]).await?;
+        *passed += ours as u64;
     }
     if frames.at_boundary() {
         to.write_all(&close_frame(sender)).await?;
         to.flush().await?;
     }
     Ok(())
-}
-
-/// Grows while there is more than fits, and is small again when there is not.
-fn resize(buffer: &mut Vec<u8>, count: usize) {
-    if count == buffer.len() && count < LARGE {
-        buffer.resize(count * 4, 0);
-        buffer.truncate(LARGE);
-    } else if count < SMALL / 2 && buffer.len() > SMALL {
-        *buffer = vec![0; SMALL];
-    }
 }
 
 #[cfg(test)]
@@ -348,8 +361,13 @@ mod tests {
         let (client, mut browser) = tokio::io::duplex(1 << 20);
         let (sandbox, mut app) = tokio::io::duplex(1 << 20);
         let moved = CancellationToken::new();
-        let joined =
-            tokio::spawn(join(client, sandbox, Bytes::new(), Protocol::WebSocket, moved.clone()));
+        let joined = tokio::spawn(join(
+            client,
+            sandbox,
+            Early::default(),
+            Protocol::WebSocket,
+            moved.clone(),
+        ));
         let message = frame(2, 1000, false);
         app.write_all(&message[..100]).await.unwrap();
         let mut seen = vec![0; 100];
@@ -372,7 +390,7 @@ mod tests {
         let (client, mut browser) = tokio::io::duplex(1 << 16);
         let (sandbox, app) = tokio::io::duplex(1 << 16);
         let moved = CancellationToken::new();
-        tokio::spawn(join(client, sandbox, Bytes::new(), Protocol::Other, moved.clone()));
+        tokio::spawn(join(client, sandbox, Early::default(), Protocol::Other, moved.clone()));
         moved.cancel();
         let mut seen = Vec::new();
         browser.read_to_end(&mut seen).await.unwrap();
@@ -387,7 +405,7 @@ mod tests {
         let joined = tokio::spawn(join(
             client,
             sandbox,
-            Bytes::new(),
+            Early::default(),
             Protocol::Other,
             CancellationToken::new(),
         ));
@@ -405,7 +423,7 @@ mod tests {
         tokio::spawn(join(
             client,
             sandbox,
-            Bytes::new(),
+            Early::default(),
             Protocol::Other,
             CancellationToken::new(),
         ));

@@ -7,6 +7,7 @@
 use std::borrow::Cow;
 
 use http::header::{CONTENT_LENGTH, HOST, TRANSFER_ENCODING};
+use http::uri::PathAndQuery;
 use http::{HeaderMap, HeaderValue, Method, Uri, Version};
 use nacre_wire::{ApiError, ErrorKind};
 use percent_encoding::percent_decode_str;
@@ -18,7 +19,7 @@ use crate::routes::{self, Owner, Row};
 pub(crate) struct Target {
     pub(crate) row: &'static Row,
     /// Path and query as the owner sees them: a role's prefix is cut off.
-    pub(crate) path: String,
+    pub(crate) path: PathAndQuery,
     /// Whom the client asked for: `Host`, or what HTTP/2 has instead.
     pub(crate) host: Option<HeaderValue>,
 }
@@ -69,15 +70,20 @@ pub(crate) fn read(
     let host = one_host(named.map(|authority| authority.as_str()), headers)?;
     check_framing(headers)?;
     let row = check_path(uri.path())?;
-    let whole = uri.path_and_query().map_or("/", |path| path.as_str());
+    let whole = uri.path_and_query().cloned().unwrap_or(PathAndQuery::from_static("/"));
     let path = match row.owner {
-        Owner::Role(role) => whole.strip_prefix(role.prefix()).unwrap_or(whole),
-        Owner::Gateway(_) => whole,
+        Owner::Role(role) if !role.prefix().is_empty() => without(role.prefix(), &whole)?,
+        Owner::Role(_) | Owner::Gateway(_) => whole,
     };
-    if path.starts_with("//") {
+    if path.as_str().starts_with("//") {
         return Err(Refusal::DoubleSlash);
     }
-    Ok(Target { row, path: path.to_owned(), host })
+    Ok(Target { row, path, host })
+}
+
+fn without(prefix: &str, whole: &PathAndQuery) -> Result<PathAndQuery, Refusal> {
+    let rest = whole.as_str().strip_prefix(prefix).unwrap_or(whole.as_str());
+    PathAndQuery::try_from(rest).map_err(|_| Refusal::NotAPath)
 }
 
 /// Who owns the path, if every reader of it agrees.

@@ -1,6 +1,7 @@
 //! Who asks, and by which name: the client's address, scheme and host as far as they can be
 //! believed. Pure.
 
+use std::borrow::Cow;
 use std::net::IpAddr;
 use std::str::FromStr;
 
@@ -42,12 +43,12 @@ pub(crate) struct Visitor {
     /// The browser speaks https, with us or with a proxy before us.
     pub(crate) secure: bool,
     /// What the browser has in its address bar.
-    pub(crate) host: String,
+    pub(crate) host: HeaderValue,
 }
 
 impl Visitor {
     pub(crate) fn origin(&self) -> String {
-        origin(self.secure, &self.host)
+        origin(self.secure, self.host.to_str().unwrap_or_default())
     }
 }
 
@@ -62,24 +63,31 @@ impl Front {
     ) -> Result<Visitor, ApiError> {
         let proxied = self.trusts(peer);
         let told = |name: &str| if proxied { last(headers, name) } else { None };
+        let sent = host;
         let host = told("x-forwarded-host")
-            .or_else(|| host.and_then(|host| host.to_str().ok()))
+            .or_else(|| sent.and_then(|host| host.to_str().ok()))
             .unwrap_or("");
-        let name = host_name(host).to_ascii_lowercase();
+        let name = lower(host_name(host));
         let ip = if proxied { self.client(peer, headers) } else { peer };
+        let value = |text: &str| HeaderValue::from_str(text).map_err(|_| not_this_computer(host));
         if let Some(public) = self.public.as_ref().filter(|public| public.name() == name) {
-            return Ok(Visitor { ip, secure: public.secure, host: public.authority.clone() });
+            return Ok(Visitor { ip, secure: public.secure, host: value(&public.authority)? });
         }
         let loopback =
             name == "localhost" || name.parse::<IpAddr>().is_ok_and(|ip| ip.is_loopback());
-        if !loopback && self.host.as_deref() != Some(name.as_str()) {
+        if !loopback && self.host.as_deref() != Some(&*name) {
             return Err(not_this_computer(host));
         }
         let secure = match told("x-forwarded-proto") {
             Some(scheme) => scheme.eq_ignore_ascii_case("https"),
             None => self.tls,
         };
-        Ok(Visitor { ip, secure, host: bare_authority(secure, host) })
+        let bare = bare_authority(secure, host);
+        let host = match sent.filter(|sent| sent.as_bytes() == bare.as_bytes()) {
+            Some(sent) => sent.clone(),
+            None => value(&bare)?,
+        };
+        Ok(Visitor { ip, secure, host })
     }
 
     fn trusts(&self, address: IpAddr) -> bool {
@@ -128,7 +136,7 @@ impl FromStr for PublicUrl {
         if authority.contains('@') || !matches!(rest, "" | "/") || text.contains('#') {
             return Err(());
         }
-        Ok(Self { secure, authority: bare_authority(secure, authority) })
+        Ok(Self { secure, authority: bare_authority(secure, authority).into_owned() })
     }
 }
 
@@ -170,10 +178,17 @@ fn origin(secure: bool, authority: &str) -> String {
 }
 
 /// As browsers write it: in lower case, without the port that goes without saying.
-fn bare_authority(secure: bool, authority: &str) -> String {
-    let lower = authority.to_ascii_lowercase();
+fn bare_authority(secure: bool, authority: &str) -> Cow<'_, str> {
     let usual = if secure { ":443" } else { ":80" };
-    lower.strip_suffix(usual).map_or(lower.clone(), str::to_owned)
+    lower(authority.strip_suffix(usual).unwrap_or(authority))
+}
+
+fn lower(text: &str) -> Cow<'_, str> {
+    if text.bytes().any(|byte| byte.is_ascii_uppercase()) {
+        text.to_ascii_lowercase().into()
+    } else {
+        text.into()
+    }
 }
 
 /// `Host` without the port and the brackets of an IPv6 address.

@@ -147,6 +147,8 @@ async fn switched<B: Source>(
             .map_err(|error| failed(io::Error::other(error)))?;
     }
     let parts = connection.into_parts();
-    let raw = Raw { stream: parts.io.into_inner(), early: parts.read_buf };
+    // Even when nothing is left in it, the buffer holds on to its memory.
+    let early = if parts.read_buf.is_empty() { Bytes::new() } else { parts.read_buf };
+    let raw = Raw { stream: parts.io.into_inner(), early };
     Ok(Answer::Switched(response.map(drop), raw))
 }

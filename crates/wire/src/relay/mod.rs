@@ -25,7 +25,7 @@ use crate::client::BoxError;
 pub use download::Download;
 pub use link::{Answer, Failed, Link, Raw};
 pub use pool::Pool;
-pub use tunnel::{Joined, Side, join};
+pub use tunnel::{Joined, Side, Tunnel, join};
 pub use upload::{Progress, Upload};
 
 /// The body of a request as it comes in.

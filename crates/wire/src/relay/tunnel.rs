@@ -34,26 +34,77 @@ pub struct Joined {
 
 /// Returns when both directions have ended, or one connection failed. `early` came from the far
 /// side before it was joined.
-pub async fn join<N, F>(mut near: N, mut far: F, early: Bytes) -> Joined
+pub async fn join<N, F>(near: N, far: F, early: Bytes) -> Joined
 where
     N: AsyncRead + AsyncWrite + Unpin,
     F: AsyncRead + AsyncWrite + Unpin,
 {
-    let mut there = Half::new(Bytes::new());
-    let mut back = Half::new(early);
-    let ended = poll_fn(|cx| {
-        let there = there.poll(cx, &mut near, &mut far).map_err(|end| match end {
-            End::Reading => Side::Near,
-            End::Writing => Side::Far,
-        })?;
-        let back = back.poll(cx, &mut far, &mut near).map_err(|end| match end {
-            End::Reading => Side::Far,
-            End::Writing => Side::Near,
-        })?;
-        if there.is_ready() && back.is_ready() { Poll::Ready(Ok(())) } else { Poll::Pending }
-    })
-    .await;
-    Joined { to_far: there.moved, to_near: back.moved, broken: ended.err() }
+    let mut tunnel = Tunnel::new(near, far).early(Side::Far, early);
+    let broken = poll_fn(|cx| tunnel.poll(cx, &mut |_, _| {})).await;
+    Joined { broken, ..tunnel.passed() }
+}
+
+/// Two connections while they are joined.
+pub struct Tunnel<N, F> {
+    pub near: N,
+    pub far: F,
+    there: Half,
+    back: Half,
+}
+
+impl<N, F> Tunnel<N, F>
+where
+    N: AsyncRead + AsyncWrite + Unpin,
+    F: AsyncRead + AsyncWrite + Unpin,
+{
+    pub fn new(near: N, far: F) -> Self {
+        Self { near, far, there: Half::default(), back: Half::default() }
+    }
+
+    /// What came from a side before it was joined.
+    pub fn early(mut self, from: Side, bytes: Bytes) -> Self {
+        self.half(from).left = bytes;
+        self
+    }
+
+    /// Passes on what there is. `seen` is told who sent what, as it is read. Ready when both
+    /// directions have ended, or with the side that broke.
+    pub fn poll(
+        &mut self,
+        cx: &mut Context<'_>,
+        seen: &mut impl FnMut(Side, &[u8]),
+    ) -> Poll<Option<Side>> {
+        let Self { near, far, there, back } = self;
+        let there = match there.poll(cx, near, far, &mut |bytes| seen(Side::Near, bytes)) {
+            Poll::Ready(Err(End::Reading)) => return Poll::Ready(Some(Side::Near)),
+            Poll::Ready(Err(End::Writing)) => return Poll::Ready(Some(Side::Far)),
+            there => there.is_ready(),
+        };
+        let back = match back.poll(cx, far, near, &mut |bytes| seen(Side::Far, bytes)) {
+            Poll::Ready(Err(End::Reading)) => return Poll::Ready(Some(Side::Far)),
+            Poll::Ready(Err(End::Writing)) => return Poll::Ready(Some(Side::Near)),
+            back => back.is_ready(),
+        };
+        if there && back { Poll::Ready(None) } else { Poll::Pending }
+    }
+
+    /// How much was passed on so far.
+    pub fn passed(&self) -> Joined {
+        Joined { to_far: self.there.moved, to_near: self.back.moved, broken: None }
+    }
+
+    /// What was read from a side and not yet passed on; `None` when that side has ended.
+    pub fn rest(&mut self, from: Side) -> Option<Bytes> {
+        let half = self.half(from);
+        (half.state == State::Open).then(|| std::mem::take(&mut half.left))
+    }
+
+    fn half(&mut self, from: Side) -> &mut Half {
+        match from {
+            Side::Near => &mut self.there,
+            Side::Far => &mut self.back,
+        }
+    }
 }
 
 /// Which end of a direction failed.
@@ -63,6 +114,7 @@ enum End {
 }
 
 /// One direction.
+#[derive(Default)]
 struct Half {
     /// Read and not yet written.
     left: Bytes,
@@ -70,8 +122,9 @@ struct Half {
     state: State,
 }
 
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy, PartialEq, Eq, Default)]
 enum State {
+    #[default]
     Open,
     /// The reader ended; the writer is told so.
     Closing,
@@ -79,15 +132,12 @@ enum State {
 }
 
 impl Half {
-    fn new(left: Bytes) -> Self {
-        Self { left, moved: 0, state: State::Open }
-    }
-
     fn poll<R, W>(
         &mut self,
         cx: &mut Context<'_>,
         reader: &mut R,
         writer: &mut W,
+        seen: &mut impl FnMut(&[u8]),
     ) -> Poll<Result<(), End>>
     where
         R: AsyncRead + Unpin,
@@ -102,7 +152,7 @@ impl Half {
                     self.state = State::Closed;
                 }
                 State::Open => {
-                    let Poll::Ready(moved) = self.poll_move(cx, reader, writer) else {
+                    let Poll::Ready(moved) = self.poll_move(cx, reader, writer, seen) else {
                         // Some writers gather (TLS); what they have must not wait for more.
                         return match Pin::new(&mut *writer).poll_flush(cx) {
                             Poll::Ready(Err(_)) => Poll::Ready(Err(End::Writing)),
@@ -140,6 +190,7 @@ impl Half {
         cx: &mut Context<'_>,
         reader: &mut R,
         writer: &mut W,
+        seen: &mut impl FnMut(&[u8]),
     ) -> Poll<Result<(), End>>
     where
         R: AsyncRead + Unpin,
@@ -153,6 +204,7 @@ impl Half {
                 self.state = State::Closing;
                 return Poll::Ready(Ok(()));
             }
+            seen(read);
             let written = match Pin::new(writer).poll_write(cx, read) {
                 Poll::Ready(written) => written.map_err(|_| End::Writing)?,
                 Poll::Pending => 0,

@@ -16,7 +16,7 @@ use crate::peers;
 
 const MEMORY: &str = "/dev/shm";
 
-pub(super) struct Ground {
+pub(crate) struct Ground {
     point: tempfile::TempDir,
     mounted: bool,
 }
@@ -32,7 +32,7 @@ pub(crate) fn own_mounts() -> Result<()> {
 impl Ground {
     /// A fresh ext4 of up to `size` bytes in memory, or else a folder on this machine's disk and a
     /// note why.
-    pub(super) fn new(size: u64, notes: &mut Vec<String>) -> Result<Self> {
+    pub(crate) fn new(size: u64, notes: &mut Vec<String>) -> Result<Self> {
         let point = tempfile::Builder::new().prefix("nacre-bench-").tempdir()?;
         let mounted = match mount(point.path(), size) {
             Ok(()) => true,
@@ -46,16 +46,16 @@ impl Ground {
         Ok(Self { point, mounted })
     }
 
-    pub(super) fn path(&self) -> &Path {
+    pub(crate) fn path(&self) -> &Path {
         self.point.path()
     }
 
-    pub(super) fn join(&self, name: &str) -> PathBuf {
+    pub(crate) fn join(&self, name: &str) -> PathBuf {
         self.path().join(name)
     }
 
     /// So that nobody pays for what was written before.
-    pub(super) fn settle(&self) -> Result<()> {
+    pub(crate) fn settle(&self) -> Result<()> {
         rustix::fs::syncfs(File::open(self.path())?).context("cannot sync")
     }
 }
