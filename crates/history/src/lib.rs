@@ -5,6 +5,7 @@
 //! in a store of packs ([`store`]) and an operation log.
 
 mod apply;
+mod beginning;
 mod checkpoint;
 mod code;
 mod contents;

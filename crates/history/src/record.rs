@@ -12,7 +12,7 @@ use rusqlite::Transaction;
 
 use crate::checkpoint::{Author, Cause, Checkpoint, Notes, Remark, What};
 use crate::delta::{Change, Delta};
-use crate::entry::{Entry, Kind};
+use crate::entry::{ContentId, Entry, Kind};
 use crate::error::Result;
 use crate::history::{History, Look, now};
 use crate::log::{self, Checkpoints, New, Recorded, State};
@@ -20,13 +20,24 @@ use crate::path::TreePath;
 use crate::store::Batch;
 use crate::tree::{self, Captured, Difference, Note, Now, Signature, Stat};
 
+/// What the caller has just looked up, and need not be looked up again.
+#[derive(Debug, Default)]
+pub(crate) struct Known {
+    /// What is recorded of some names.
+    pub(crate) names: Names,
+    /// Contents that are in the store.
+    pub(crate) contents: HashSet<ContentId>,
+}
+
+pub(crate) type Names = HashMap<TreePath, Option<Recorded>>;
+
 /// What differs from the recorded present.
 #[derive(Debug, Default)]
 struct Differences {
     /// A stat, or nothing when the name is gone.
     names: BTreeMap<TreePath, Option<Stat>>,
-    /// What is recorded of some of them, so that it is looked up once.
-    known: HashMap<TreePath, Option<Recorded>>,
+    /// What is recorded of some of them.
+    known: Names,
     /// What the system would not tell, and why. Of these nothing is concluded.
     unreadable: Vec<(TreePath, String)>,
 }
@@ -73,6 +84,12 @@ impl History {
 
     fn record_one(&mut self, look: Look<'_>, authors: &[Author]) -> Result<Option<Checkpoint>> {
         let first = Checkpoints(&self.db).latest()?.is_none();
+        if first
+            && matches!(look, Look::Everywhere)
+            && let Some(checkpoint) = self.record_beginning(authors)?
+        {
+            return Ok(Some(checkpoint));
+        }
         let seen = self.see(look)?;
         let cause = if first { Cause::First } else { Cause::Change };
         let tx = self.db.transaction()?;
@@ -88,18 +105,22 @@ impl History {
             seen.write(&tx)?;
             let mut appended = Checkpoints(&tx).append(new)?;
             if first {
-                appended.counts = Checkpoints(&tx).set_counts(appended.id, &seen.delta)?;
+                appended.counts = log::count(&seen.delta);
+                Checkpoints(&tx).set_counts(appended.id, appended.counts)?;
             }
             Some(appended)
         };
         tx.commit()?;
-        log::shorten(&self.db, &self.log);
         self.settle(seen);
         Ok(checkpoint)
     }
 
     /// Reads what differs. Contents are in the packs when this returns, and durable once written.
     pub(crate) fn see(&mut self, look: Look<'_>) -> Result<Seen> {
+        self.see_knowing(look, &Known::default())
+    }
+
+    pub(crate) fn see_knowing(&mut self, look: Look<'_>, known: &Known) -> Result<Seen> {
         // Asked before the look: what was written before they closed it is seen then.
         let closed: Vec<TreePath> = self
             .unsettled
@@ -109,7 +130,7 @@ impl History {
             .collect();
         let mut differences = match look {
             Look::Everywhere => self.scan()?,
-            Look::At(paths) => self.look_at(paths)?,
+            Look::At(paths) => self.look_at(paths, &known.names)?,
         };
         // Before the first checkpoint there is nothing to look up.
         let begun = Checkpoints(&self.db).latest()?.is_some();
@@ -129,7 +150,7 @@ impl History {
             }
             rows.push(Row { path, old, captured: None });
         }
-        let writer = self.store.writer(&mut self.db)?;
+        let writer = self.store.writer(&mut self.db)?.knowing(&known.contents);
         let captured = tree::capture(&self.root, &writer, &self.policy, &present)?;
         let batch = writer.finish()?;
         // Both are in the order of a walk.
@@ -160,7 +181,7 @@ impl History {
         Ok(Differences::from(scan))
     }
 
-    fn look_at(&self, paths: &BTreeSet<TreePath>) -> Result<Differences> {
+    fn look_at(&self, paths: &BTreeSet<TreePath>, known: &Names) -> Result<Differences> {
         let mut wanted = paths.clone();
         // A name is of no use without the directories it is in.
         let mut recorded = HashSet::new();
@@ -169,7 +190,7 @@ impl History {
                 if wanted.contains(&parent) || recorded.contains(&parent) {
                     break;
                 }
-                if State(&self.db).get(&parent)?.is_some() {
+                if self.recorded(&parent, known)?.is_some() {
                     recorded.insert(parent);
                     break;
                 }
@@ -181,21 +202,29 @@ impl History {
         let mut differences =
             Differences { unreadable: looked.unreadable, ..Differences::default() };
         for (path, stat) in looked.seen {
-            self.compare(path, stat, &mut differences)?;
+            self.compare(path, stat, known, &mut differences)?;
         }
         Ok(differences)
+    }
+
+    pub(crate) fn recorded(&self, path: &TreePath, known: &Names) -> Result<Option<Recorded>> {
+        match known.get(path) {
+            Some(known) => Ok(known.clone()),
+            None => State(&self.db).get(path),
+        }
     }
 
     fn compare(
         &self,
         path: TreePath,
         stat: Option<Stat>,
+        known: &Names,
         differences: &mut Differences,
     ) -> Result<()> {
         if differences.names.contains_key(&path) {
             return Ok(());
         }
-        let recorded = State(&self.db).get(&path)?;
+        let recorded = self.recorded(&path, known)?;
         let was_directory = recorded.as_ref().is_some_and(|recorded| recorded.entry.is_directory());
         let is_directory = stat.is_some_and(|stat| stat.is_directory())
             && stat.and_then(|stat| stat.special(&self.root)).is_none();
@@ -393,12 +422,7 @@ impl Seen {
         let state = State(tx);
         for row in &self.rows {
             match row.captured.as_ref().map(|captured| (&captured.now, captured)) {
-                Some((Now::There(entry), captured)) => {
-                    // Without the rest it matches nothing; the inode still tells where it moved.
-                    let inode = captured.inode;
-                    let signature = Signature { inode, ..captured.signature };
-                    state.put(&row.path, entry, &signature)?;
-                }
+                Some((Now::There(entry), captured)) => put(&state, captured, entry)?,
                 Some((Now::Unknown, _)) => {}
                 Some((Now::Gone, _)) | None if row.old.is_some() => state.remove(&row.path)?,
                 Some((Now::Gone, _)) | None => {}
@@ -407,6 +431,13 @@ impl Seen {
         // Last: contents are still on their way to the disk.
         self.batch.record(tx)
     }
+}
+
+/// What was found at a name is what is recorded of it from now on.
+pub(crate) fn put(state: &State<'_>, captured: &Captured, entry: &Entry) -> Result<()> {
+    // Without the rest it matches nothing; the inode still tells where it moved.
+    let signature = Signature { inode: captured.inode, ..captured.signature };
+    state.put(&captured.path, entry, &signature)
 }
 
 impl From<&Note> for What {

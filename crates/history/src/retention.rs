@@ -132,6 +132,7 @@ impl History {
     /// often, and when it says no, the part is begun again the next time. Says
     /// whether there may be more to do.
     pub fn tidy(&mut self, go_on: &mut dyn FnMut() -> bool) -> Result<bool> {
+        log::shorten(&self.db, &self.log);
         let more = self.store.tidy(&mut self.db, go_on)?;
         log::shorten(&self.db, &self.log);
         Ok(more)

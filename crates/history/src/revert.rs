@@ -4,7 +4,7 @@
 //! the changes made of it. Otherwise somebody changed it later, and only the caller can say which of
 //! the two shall be: that is a [`Conflict`], and nothing is guessed.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 
 use serde::{Deserialize, Serialize};
 
@@ -207,8 +207,13 @@ fn fit(decided: &mut Decided, choices: &Choices, present: &dyn Present) -> Resul
         .filter(|(_, target)| target.is_some())
         .map(|(path, _)| path.clone())
         .collect();
+    let mut fitted = HashSet::new();
     for path in wanted {
-        fit_parents(decided, &path, choices, present)?;
+        // Names that share a directory share those above it.
+        let parent = path.parent().unwrap_or_default();
+        if !fitted.contains(&parent) && fit_parents(decided, &path, choices, present)? {
+            fitted.insert(parent);
+        }
     }
     // From the deepest up: a directory that stays keeps its parents.
     let going: Vec<TreePath> = decided.targets.keys().rev().cloned().collect();
@@ -218,12 +223,13 @@ fn fit(decided: &mut Decided, choices: &Choices, present: &dyn Present) -> Resul
     Ok(())
 }
 
+/// Whether there is or will be a directory for it.
 fn fit_parents(
     decided: &mut Decided,
     path: &TreePath,
     choices: &Choices,
     present: &dyn Present,
-) -> Result<()> {
+) -> Result<bool> {
     let mut parents: Vec<TreePath> = path.ancestors().filter(|parent| !parent.is_root()).collect();
     parents.reverse();
     for parent in parents {
@@ -248,11 +254,11 @@ fn fit_parents(
                 let why = format!("{parent} is no directory any more");
                 let what = What::LeftAlone { why };
                 decided.remarks.push(Remark { path: path.clone(), what });
-                return Ok(());
+                return Ok(false);
             }
         }
     }
-    Ok(())
+    Ok(true)
 }
 
 fn fit_directory(

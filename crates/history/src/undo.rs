@@ -7,7 +7,7 @@
 //! ```
 
 use std::cell::RefCell;
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashSet};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
@@ -25,7 +25,7 @@ use crate::history::{History, Look, now};
 use crate::log::{Checkpoints, Filter, More, New, Pending, Recorded, Restoring, State};
 use crate::path::TreePath;
 use crate::planted::{Fault, is_planted};
-use crate::record::Seen;
+use crate::record::{Known, Names, Seen};
 use crate::revert::{self, Choices, Conflict, Decided, Present, Targets};
 use crate::store::Batch;
 use crate::tree::Signature;
@@ -169,13 +169,13 @@ impl History {
     fn carry_out(
         &mut self,
         mut decided: Decided,
-        known: Known,
+        names: Names,
         of: Vec<CheckpointId>,
         cause: Cause,
         how: &How,
     ) -> Result<Outcome> {
         self.complete_links(&mut decided.targets)?;
-        let steps = self.steps(&decided.targets, known)?;
+        let steps = self.steps(&decided.targets, &names)?;
         let changes = Delta::new(steps.iter().map(|step| Change {
             path: step.path.clone(),
             old: step.now.clone(),
@@ -190,20 +190,27 @@ impl History {
             format!("{}", Checkpoints(&self.db).latest()?.map_or(0, |last| last.id) + 1);
         let notes = Notes { remarks: outcome.remarks.clone(), ..Notes::default() };
         let restoring = Restoring { operation, cause, authors: how.authors.clone(), notes };
-        let journal = self.stage(&restoring, &steps)?;
-        let checkpoint = self.publish(restoring, &journal)?;
+        let (journal, contents) = self.stage(&restoring, &steps)?;
+        let known = Known { names, contents };
+        let checkpoint = self.publish(restoring, &journal, &known)?;
         outcome.remarks.clone_from(&checkpoint.notes.remarks);
         outcome.checkpoint = Some(checkpoint);
         Ok(outcome)
     }
 
-    /// From here on the tree will be changed, come what may.
-    fn stage(&mut self, restoring: &Restoring, steps: &[Step]) -> Result<Journal> {
+    /// From here on the tree will be changed, come what may. Gives the contents that came from the
+    /// store as well.
+    fn stage(
+        &mut self,
+        restoring: &Restoring,
+        steps: &[Step],
+    ) -> Result<(Journal, HashSet<ContentId>)> {
         // What it holds may be the room that is needed.
         self.sweeper.finish();
         let staging = self.staging.join(&restoring.operation);
-        let contents = self.store.fetcher(&mut self.db);
+        let contents = self.store.fetcher(&mut self.db).expecting(contents_of(steps))?;
         let journal = apply::stage(&self.root, &staging, steps, &contents, self.policy.threads)?;
+        let contents = contents.found();
         let pending = Pending(&self.db);
         let begun = self.reserve(steps.len()).and_then(|()| match is_planted(Fault::NoJournal) {
             true => Ok(()),
@@ -217,7 +224,7 @@ impl History {
             }
             return Err(error);
         }
-        Ok(journal)
+        Ok((journal, contents))
     }
 
     /// Keeps room for what is written once the tree has been touched: a disk that is full shows here,
@@ -238,20 +245,32 @@ impl History {
         let _ = std::fs::remove_file(self.staging.join("reserve"));
     }
 
-    fn publish(&mut self, restoring: Restoring, journal: &Journal) -> Result<Checkpoint> {
-        if let Ok(checkpoint) = self.try_publish(restoring.clone(), journal) {
+    fn publish(
+        &mut self,
+        restoring: Restoring,
+        journal: &Journal,
+        known: &Known,
+    ) -> Result<Checkpoint> {
+        if let Ok(checkpoint) = self.try_publish(restoring.clone(), journal, known) {
             return Ok(checkpoint);
         }
         // The tree has been touched, so this is not given up for a fault that may have passed.
         self.release_reserve();
-        self.try_publish(restoring, journal).map_err(|error| Error::Unfinished(Box::new(error)))
+        self.try_publish(restoring, journal, known)
+            .map_err(|error| Error::Unfinished(Box::new(error)))
     }
 
-    fn try_publish(&mut self, mut restoring: Restoring, journal: &Journal) -> Result<Checkpoint> {
+    fn try_publish(
+        &mut self,
+        mut restoring: Restoring,
+        journal: &Journal,
+        known: &Known,
+    ) -> Result<Checkpoint> {
         let staging = self.staging.join(&restoring.operation);
+        let threads = self.policy.threads;
         let published = match is_planted(Fault::RecordedTooSoon) {
             true => apply::Outcome { left: Vec::new() },
-            false => apply::publish(&self.root, &staging, journal)?,
+            false => apply::publish(&self.root, &staging, journal, threads)?,
         };
         self.release_reserve();
         let left = published
@@ -259,7 +278,7 @@ impl History {
             .into_iter()
             .map(|(path, why)| Remark { path, what: What::LeftAlone { why: why.to_string() } });
         restoring.notes.remarks.extend(left);
-        let mut seen = self.read_back(&staging, journal)?;
+        let mut seen = self.read_back(&staging, journal, known)?;
         let taken = apply::displaced(&staging, journal)?;
         let (batch, remarks) = self.keep_displaced(&taken.changed)?;
         restoring.notes.remarks.extend(remarks);
@@ -275,7 +294,7 @@ impl History {
         Pending(&tx).end()?;
         tx.commit()?;
         if is_planted(Fault::RecordedTooSoon) {
-            apply::publish(&self.root, &staging, journal)?;
+            apply::publish(&self.root, &staging, journal, threads)?;
         }
         self.settle(seen);
         self.sweep(staging, &taken);
@@ -283,15 +302,15 @@ impl History {
     }
 
     /// Read back rather than believed: what is recorded is what is there. It is on disk then.
-    fn read_back(&mut self, staging: &Path, journal: &Journal) -> Result<Seen> {
+    fn read_back(&mut self, staging: &Path, journal: &Journal, known: &Known) -> Result<Seen> {
         let paths: BTreeSet<TreePath> = journal.paths().cloned().collect();
         if self.policy.threads == 1 || paths.len() < MANY {
             apply::sync(staging)?;
-            return self.see(Look::At(&paths));
+            return self.see_knowing(Look::At(&paths), known);
         }
         std::thread::scope(|scope| {
             let synced = scope.spawn(|| apply::sync(staging));
-            let seen = self.see(Look::At(&paths));
+            let seen = self.see_knowing(Look::At(&paths), known);
             synced.join().map_err(|_| Error::Invalid("the sync panicked".to_owned()))??;
             seen
         })
@@ -337,7 +356,7 @@ impl History {
     pub(crate) fn finish_interrupted(&mut self) -> Result<()> {
         let Some((restoring, steps)) = Pending(&self.db).get()? else { return Ok(()) };
         let journal = Journal::decode(&steps).map_err(|_| Error::damaged("the journal"))?;
-        self.publish(restoring, &journal)?;
+        self.publish(restoring, &journal, &Known::default())?;
         Ok(())
     }
 
@@ -377,13 +396,10 @@ impl History {
         Ok(())
     }
 
-    fn steps(&self, targets: &Targets, mut known: Known) -> Result<Vec<Step>> {
+    fn steps(&self, targets: &Targets, known: &Names) -> Result<Vec<Step>> {
         let mut steps = Vec::with_capacity(targets.len());
         for (path, target) in targets {
-            let recorded = match known.remove(path) {
-                Some(known) => known,
-                None => State(&self.db).get(path)?,
-            };
+            let recorded = self.recorded(path, known)?;
             let signature = recorded.as_ref().map_or(Signature::UNKNOWN, believed);
             let now = recorded.map(|recorded| recorded.entry);
             steps.push(Step { path: path.clone(), now, signature, target: target.clone() });
@@ -428,6 +444,13 @@ impl History {
         causes.reverse();
         Ok(Stacks::of(&causes))
     }
+}
+
+/// Of files that come back or change.
+fn contents_of(steps: &[Step]) -> Vec<ContentId> {
+    let content = |entry: &Option<Entry>| entry.as_ref().and_then(Entry::content);
+    let new = steps.iter().filter(|step| content(&step.now) != content(&step.target));
+    new.filter_map(|step| content(&step.target)).collect()
 }
 
 fn keep(contents: &dyn Keep, displaced: &Displaced) -> Result<ContentId> {
@@ -495,14 +518,11 @@ impl Stacks {
     }
 }
 
-/// What is recorded of names that were asked about.
-type Known = HashMap<TreePath, Option<Recorded>>;
-
 /// The recorded present for [`revert`]. The directories above a name are asked about with each name
 /// in them, so what was found is remembered.
 struct Now<'a> {
     history: &'a History,
-    known: RefCell<Known>,
+    known: RefCell<Names>,
 }
 
 impl<'a> Now<'a> {

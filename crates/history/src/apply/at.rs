@@ -17,8 +17,9 @@ use crate::error::{Context, Result};
 use crate::planted::{Fault, is_planted};
 use crate::tree::{self, Root, Stat};
 
-/// A directory is locked while a name is made in it: threads that stage far apart do not meet.
-pub(super) const NAMES_PER_FOLDER: u64 = 250;
+/// A directory is locked while a name is made in it: threads that stage far apart do not meet. Few,
+/// since ext4 looks for a name among all of a block.
+pub(super) const NAMES_PER_FOLDER: u64 = 64;
 
 /// Ends the name of the mark beside a slot.
 pub(super) const MARK: &str = ".changed";
@@ -202,8 +203,19 @@ pub(super) fn errno(error: &io::Error) -> Errno {
 }
 
 #[cfg(not(test))]
-mod crash {
+pub(super) mod crash {
     pub(super) fn point() {}
+
+    #[derive(Clone, Copy)]
+    pub(in crate::apply) struct Plan;
+
+    impl Plan {
+        pub(in crate::apply) fn of_this_thread() -> Self {
+            Self
+        }
+
+        pub(in crate::apply) fn adopt(self) {}
+    }
 }
 
 /// Stops the thread at the chosen change, as if the power had gone.
@@ -223,6 +235,21 @@ pub(super) mod crash {
             // Not a panic, which would be shown.
             Some(0) => std::panic::resume_unwind(Box::new(Crash)),
             Some(left) => CHANGES_LEFT.set(Some(left - 1)),
+        }
+    }
+
+    /// When to crash, for a thread that takes over a part of the work: each makes as many changes as
+    /// this one could still make.
+    #[derive(Clone, Copy)]
+    pub(in crate::apply) struct Plan(Option<u64>);
+
+    impl Plan {
+        pub(in crate::apply) fn of_this_thread() -> Self {
+            Self(CHANGES_LEFT.get())
+        }
+
+        pub(in crate::apply) fn adopt(self) {
+            CHANGES_LEFT.set(self.0);
         }
     }
 

@@ -2,14 +2,15 @@
 //!
 //! The order: files go; emptied directories go, deepest first; directories come, top down; files
 //! come; owners and modes are set, of directories last and deepest first, because a directory may
-//! forbid what is to be done in it.
+//! forbid what is to be done in it. Files come and go in any order, and so several threads see to them.
 
 use std::collections::{BTreeMap, HashSet};
 use std::ffi::OsStr;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::path::Path;
-use std::rc::Rc;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
 
 use rustix::fs::OFlags;
 use rustix::io::Errno;
@@ -21,23 +22,32 @@ use crate::error::{Context, Result};
 use crate::path::TreePath;
 use crate::tree::{Root, Stat};
 
+/// To start a thread takes as long as to put some files in their places.
+const WORTH_A_THREAD: usize = if cfg!(test) { 2 } else { 64 };
+
 /// How often a name is tried that someone else changes at the same time.
 const TRIES: u32 = 50;
 
 /// Brings the tree to what the journal says; [`sync`] is to follow. When it fails or the process ends,
 /// it is to be called again with the same journal, and reaches the same end.
-pub(crate) fn publish(root: &Root, staging: &Path, journal: &Journal) -> Result<Outcome> {
+pub(crate) fn publish(
+    root: &Root,
+    staging: &Path,
+    journal: &Journal,
+    threads: usize,
+) -> Result<Outcome> {
     let staging = Staging::open(staging)?;
+    let touched = journal.records.iter().filter_map(Record::placed_inode).collect();
     let mut publisher = Publisher {
         root,
         staging: &staging,
         journal,
         left: journal.left.iter().cloned().collect(),
         blocked: HashSet::new(),
-        touched: journal.records.iter().filter_map(Record::placed_inode).collect(),
+        touched: &Mutex::new(touched),
         parent: None,
     };
-    publisher.run()?;
+    publisher.run(threads)?;
     Ok(Outcome { left: publisher.left.into_iter().collect() })
 }
 
@@ -54,9 +64,9 @@ struct Publisher<'a> {
     /// Slots with which nothing more is to be done.
     blocked: HashSet<u64>,
     /// Inodes whose change time is ours: linked, displaced or adjusted here.
-    touched: HashSet<u64>,
+    touched: &'a Mutex<HashSet<u64>>,
     /// Names that share a parent come one after the other and share its descriptor.
-    parent: Option<(TreePath, Option<Rc<OwnedFd>>)>,
+    parent: Option<(TreePath, Option<Arc<OwnedFd>>)>,
 }
 
 /// Why a step goes no further.
@@ -89,21 +99,59 @@ impl From<io::Error> for Stop {
 
 type Done = Result<(), Stop>;
 
-impl Publisher<'_> {
-    fn run(&mut self) -> Result<()> {
+impl<'a> Publisher<'a> {
+    fn run(&mut self, threads: usize) -> Result<()> {
         let journal = self.journal;
         let mut by_parent: Vec<(Option<TreePath>, &Record)> =
             journal.records.iter().map(|record| (record.path.parent(), record)).collect();
         by_parent.sort_by(|one, other| one.0.cmp(&other.0));
-        let by_parent = || by_parent.iter().map(|(_, record)| *record);
+        let by_parent: Vec<&Record> = by_parent.into_iter().map(|(_, record)| record).collect();
         let deepest_first = || journal.records.iter().rev();
 
-        self.each(by_parent(), Self::remove_file)?;
+        self.share(&by_parent, threads, Self::remove_file)?;
         self.each(deepest_first(), Self::remove_directory)?;
         self.each(journal.records.iter(), Self::place_directory)?;
-        self.each(by_parent(), Self::place_file)?;
-        self.each(by_parent(), Self::adjust_file)?;
+        self.share(&by_parent, threads, Self::place_file)?;
+        self.each(by_parent.iter().copied(), Self::adjust_file)?;
         self.each(deepest_first(), Self::finish_directory)
+    }
+
+    /// For what can be done in any order.
+    fn share(
+        &mut self,
+        records: &[&Record],
+        threads: usize,
+        act: fn(&mut Self, &Record) -> Done,
+    ) -> Result<()> {
+        if threads <= 1 || records.len() < WORTH_A_THREAD {
+            return self.each(records.iter().copied(), act);
+        }
+        let crash = at::crash::Plan::of_this_thread();
+        let part = |records: &[&Record], mut part: Self| -> Result<Self> {
+            crash.adopt();
+            part.each(records.iter().copied(), act).map(|()| part)
+        };
+        let parts = records.chunks(records.len().div_ceil(threads));
+        thread::scope(|scope| {
+            let parts: Vec<_> = parts
+                .map(|records| {
+                    let own = self.part();
+                    scope.spawn(move || part(records, own))
+                })
+                .collect();
+            parts.into_iter().map(join).try_for_each(|part| part.map(|part| self.absorb(part)))
+        })
+    }
+
+    /// One that does a part of the work.
+    fn part(&self) -> Self {
+        let (left, blocked) = (BTreeMap::new(), self.blocked.clone());
+        Self { left, blocked, parent: None, ..*self }
+    }
+
+    fn absorb(&mut self, part: Self) {
+        self.left.extend(part.left);
+        self.blocked.extend(part.blocked);
     }
 
     fn each<'r>(
@@ -130,12 +178,12 @@ impl Publisher<'_> {
         Ok(())
     }
 
-    fn parent(&mut self, path: &TreePath) -> Result<Option<Rc<OwnedFd>>, Stop> {
+    fn parent(&mut self, path: &TreePath) -> Result<Option<Arc<OwnedFd>>, Stop> {
         let Some(parent) = path.parent() else { return Ok(None) };
         match &self.parent {
             Some((cached, fd)) if *cached == parent => Ok(fd.clone()),
             _ => {
-                let fd = self.root.directory(&parent)?.map(Rc::new);
+                let fd = self.root.directory(&parent)?.map(Arc::new);
                 self.parent = Some((parent, fd.clone()));
                 Ok(fd)
             }
@@ -306,7 +354,7 @@ impl Publisher<'_> {
     /// Remembers beyond a crash that a file is not as recorded, when only its change time tells.
     fn note_change(&mut self, record: &Record, found: &Stat) -> Done {
         let (is, was) = (found.signature, record.signature);
-        let first = self.touched.insert(is.inode);
+        let first = self.touch(is.inode);
         let renewed = (is.inode, is.size, is.mtime) == (was.inode, was.size, was.mtime);
         if first && renewed && is.ctime != was.ctime {
             at::mark_changed(self.staging, record.slot)?;
@@ -314,12 +362,17 @@ impl Publisher<'_> {
         Ok(())
     }
 
+    /// Whether it is the first time.
+    fn touch(&self, inode: u64) -> bool {
+        self.touched.lock().unwrap_or_else(PoisonError::into_inner).insert(inode)
+    }
+
     fn adjust_file(&mut self, record: &Record) -> Done {
         let Action::Adjust(attributes) = &record.action else { return Ok(()) };
         if record.was_directory {
             return Ok(());
         }
-        self.touched.insert(record.signature.inode);
+        self.touch(record.signature.inode);
         self.set_attributes(record, attributes, |found| {
             let (is, was) = (found.signature, record.signature);
             (is.inode, is.size, is.mtime) == (was.inode, was.size, was.mtime)
@@ -381,6 +434,10 @@ impl Record {
             Action::Remove | Action::Place { .. } | Action::Adjust(_) => false,
         }
     }
+}
+
+fn join<T>(thread: thread::ScopedJoinHandle<'_, T>) -> T {
+    thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
 }
 
 /// The root itself is never placed and never removed.

@@ -179,8 +179,7 @@ impl Checkpoints<'_> {
     }
 
     /// For one whose record does not hold the changes it stands for.
-    pub(crate) fn set_counts(&self, id: CheckpointId, delta: &Delta) -> Result<Counts> {
-        let counts = count(delta);
+    pub(crate) fn set_counts(&self, id: CheckpointId, counts: Counts) -> Result<()> {
         self.0
             .prepare_cached(
                 "update checkpoint set added = ?, changed = ?, removed = ? where id = ?",
@@ -191,7 +190,7 @@ impl Checkpoints<'_> {
                 counts.removed.cast_signed(),
                 id.cast_signed(),
             ])?;
-        Ok(counts)
+        Ok(())
     }
 
     pub(crate) fn remove(&self, id: CheckpointId) -> Result<()> {

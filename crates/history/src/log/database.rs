@@ -45,14 +45,18 @@ const SCHEMA: &str = "
 /// below, and then the room is used again.
 const LARGE_LOG: u64 = 4 << 20;
 
-/// Gives back the room of a write-ahead log that a large transaction made long. That it cannot be
-/// done now harms nothing.
+/// Copies a write-ahead log that large transactions made long into the database, and gives its room
+/// back. For idle time: what is committed is on disk before, and a log of [`LONGEST_LOG`] is copied by
+/// whoever commits next. That it cannot be done now harms nothing.
 pub(crate) fn shorten(db: &Connection, path: &Path) {
     let log = path.with_extension("db-wal");
     if std::fs::metadata(log).is_ok_and(|log| log.len() > LARGE_LOG) {
         let _ = db.query_row("pragma wal_checkpoint(truncate)", [], |_| Ok(()));
     }
 }
+
+/// In pages of 4 KB: what some changes of thousands of files write.
+const LONGEST_LOG: u32 = 16_384;
 
 /// Raised when an older version could not read what this one writes.
 const VERSION: i64 = 1;
@@ -70,11 +74,11 @@ pub(crate) fn open(path: &Path, more_schema: &str) -> Result<Connection> {
          pragma synchronous = full;
          pragma temp_store = memory;
          pragma cache_size = -8192;
-         pragma wal_autocheckpoint = 2000;
          pragma journal_size_limit = 16777216;
          pragma cell_size_check = on;
          pragma trusted_schema = off;",
     )?;
+    db.pragma_update(None, "wal_autocheckpoint", LONGEST_LOG)?;
     if is_planted(Fault::LogNotSynced) {
         db.execute_batch("pragma synchronous = off")?;
     }

@@ -13,7 +13,7 @@ mod journal;
 mod seal;
 mod state;
 
-pub(crate) use checkpoints::{Checkpoints, Filter, More, New};
+pub(crate) use checkpoints::{Checkpoints, Filter, More, New, count};
 pub(crate) use database::{open, shorten};
 pub(crate) use journal::{Pending, Restoring};
 pub(crate) use state::{Recorded, State};

@@ -19,7 +19,7 @@ use super::append::{Appender, Kind};
 use super::frame::{Builder, Effort};
 use super::index::{self, PackRow};
 use super::verify::{Share, by_frame, objects};
-use super::{FRAME, JOINED, PRESSED, Store, chunk, lock, reader};
+use super::{JOINED, PRESSED, Store, chunk, lock, reader};
 use crate::entry::ContentId;
 use crate::error::Result;
 
@@ -216,8 +216,9 @@ fn worth(packs: &[PackRow], left: &BTreeMap<u32, Share>) -> Vec<u32> {
     packs.iter().filter(is_sparse).map(|pack| pack.number).collect()
 }
 
+/// Whether its frames hold about as much as they may, and not what small checkpoints wrote.
 fn is_filled(pack: &PackRow) -> bool {
-    pack.raw / pack.frames.max(1) >= FRAME as u64 / 2
+    pack.raw / pack.frames.max(1) >= PRESSED.target as u64 / 2
 }
 
 fn is_dense(pack: &PackRow) -> bool {

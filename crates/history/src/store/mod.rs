@@ -41,8 +41,9 @@ const FRAME: usize = 32 << 10;
 /// While the owner waits.
 const FRESH: Effort = Effort { level: 1, target: FRAME };
 
-/// For what is rewritten, mostly while nobody waits.
-const PRESSED: Effort = Effort { level: 9, target: FRAME };
+/// For what is rewritten, mostly while nobody waits. Shorter, since an undo of files that lie apart
+/// decompresses a whole frame for each.
+const PRESSED: Effort = Effort { level: 9, target: 20 << 10 };
 
 /// And for what many small checkpoints wrote: often the same few files again and again, which take
 /// little room side by side.
@@ -78,6 +79,12 @@ impl Store {
     /// [`Batch::record`], it leaves nothing that anybody sees.
     pub(crate) fn writer<'a>(&'a self, db: &'a mut Connection) -> Result<Writer<'a>> {
         Writer::new(self, db, FRESH)
+    }
+
+    /// As [`Store::writer`], for a store without contents: nothing is looked up, and the database is
+    /// free meanwhile. `None` when there are contents.
+    pub(crate) fn first_writer(&self, db: &Connection) -> Result<Option<Writer<'_>>> {
+        Writer::first(self, db, FRESH)
     }
 
     pub(crate) fn has(&self, db: &Connection, id: &ContentId) -> Result<bool> {

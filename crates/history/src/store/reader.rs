@@ -1,8 +1,8 @@
 //! Getting contents out again.
 
-use std::collections::VecDeque;
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::io::Write;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use rusqlite::Connection;
 
@@ -89,18 +89,47 @@ pub(super) fn checked(frame: &[u8], id: ContentId, place: Place) -> Result<&[u8]
 pub(crate) struct Fetcher<'a> {
     store: &'a Store,
     db: Mutex<&'a mut Connection>,
+    /// Of those that were said to be wanted.
+    places: HashMap<ContentId, Place>,
 }
 
 impl<'a> Fetcher<'a> {
     pub(super) fn new(store: &'a Store, db: &'a mut Connection) -> Self {
-        Self { store, db: Mutex::new(db) }
+        Self { store, db: Mutex::new(db), places: HashMap::new() }
+    }
+
+    /// Looks up where contents lie that will be fetched, in the order of the table: neighbours there
+    /// are read together, and threads that fetch do not wait for the database.
+    pub(crate) fn expecting(mut self, mut ids: Vec<ContentId>) -> Result<Self> {
+        ids.sort_unstable();
+        ids.dedup();
+        let db = self.db.get_mut().unwrap_or_else(PoisonError::into_inner);
+        for id in ids {
+            // What is in parts or missing is found to be so when it is fetched.
+            if let Some(place) = index::object(db, &id)? {
+                self.places.insert(id, place);
+            }
+        }
+        Ok(self)
+    }
+
+    /// Of the expected ones those that are in the store.
+    pub(crate) fn found(self) -> HashSet<ContentId> {
+        self.places.into_keys().collect()
     }
 }
 
 impl Fetch for Fetcher<'_> {
     fn fetch(&self, id: ContentId, to: &mut dyn Write) -> Result<()> {
-        fetch(self.store, &self.db, id, to)
+        match self.places.get(&id) {
+            Some(place) => self.store.object(id, *place, |bytes| write(id, bytes, to))?,
+            None => fetch(self.store, &self.db, id, to),
+        }
     }
+}
+
+fn write(id: ContentId, bytes: &[u8], to: &mut dyn Write) -> Result<()> {
+    to.write_all(bytes).context(|| format!("write content {id}"))
 }
 
 pub(super) fn fetch(
@@ -113,7 +142,7 @@ pub(super) fn fetch(
     if id == ContentId::of(&[]) {
         return Ok(());
     }
-    let mut write = |bytes: &[u8]| to.write_all(bytes).context(|| format!("write content {id}"));
+    let mut write = |bytes: &[u8]| write(id, bytes, to);
     // Bound first, so that the lock is not held while packs are read.
     let found = index::find(&lock(db), &id)?;
     let recipe = match found {

@@ -18,9 +18,8 @@ use crate::error::{Context, Error, Result};
 
 /// Hashing and compressing are done by the calling threads outside of any lock.
 pub(crate) struct Writer<'a> {
-    db: Mutex<&'a mut Connection>,
-    /// The store was empty: only what is seen here can be known.
-    fresh: bool,
+    /// `None` when the store was empty: only what is seen here can be known.
+    db: Option<Mutex<&'a mut Connection>>,
     effort: Effort,
     appender: Appender<'a>,
     /// Kept by this writer or found in the store.
@@ -49,11 +48,23 @@ pub(crate) struct Batch {
 
 impl<'a> Writer<'a> {
     pub(super) fn new(store: &'a Store, db: &'a mut Connection, effort: Effort) -> Result<Self> {
-        let fresh = index::is_empty(db)?;
         let appender = Appender::new(&store.packs, db, Kind::Fresh, None)?;
-        Ok(Self {
-            db: Mutex::new(db),
-            fresh,
+        let db = if index::is_empty(db)? { None } else { Some(Mutex::new(db)) };
+        Ok(Self { db, ..Self::unaware(appender, effort) })
+    }
+
+    /// For a store that is empty. `None` when it is not.
+    pub(super) fn first(store: &'a Store, db: &Connection, effort: Effort) -> Result<Option<Self>> {
+        if !index::is_empty(db)? {
+            return Ok(None);
+        }
+        let appender = Appender::new(&store.packs, db, Kind::Fresh, None)?;
+        Ok(Some(Self::unaware(appender, effort)))
+    }
+
+    fn unaware(appender: Appender<'a>, effort: Effort) -> Self {
+        Self {
+            db: None,
             effort,
             appender,
             seen: Mutex::default(),
@@ -61,7 +72,13 @@ impl<'a> Writer<'a> {
             objects: Mutex::default(),
             promised: AtomicUsize::new(0),
             recipes: Mutex::default(),
-        })
+        }
+    }
+
+    /// Contents that the caller knows to be in the store.
+    pub(crate) fn knowing(self, contents: &HashSet<ContentId>) -> Self {
+        lock(&self.seen).extend(contents);
+        self
     }
 
     pub(crate) fn finish(self) -> Result<Batch> {
@@ -94,7 +111,8 @@ impl<'a> Writer<'a> {
         if !lock(&self.seen).insert(id) {
             return Ok(false);
         }
-        Ok(self.fresh || index::object(&lock(&self.db), &id)?.is_none())
+        let Some(db) = &self.db else { return Ok(true) };
+        Ok(index::object(&lock(db), &id)?.is_none())
     }
 
     fn keep_object(&self, id: ContentId, bytes: &[u8]) -> Result<()> {
@@ -153,7 +171,8 @@ impl<'a> Writer<'a> {
         if !lock(&self.seen).insert(id) {
             return Ok(false);
         }
-        Ok(self.fresh || index::recipe(&lock(&self.db), &id)?.is_none())
+        let Some(db) = &self.db else { return Ok(true) };
+        Ok(index::recipe(&lock(db), &id)?.is_none())
     }
 }
 

@@ -149,33 +149,34 @@ pub(crate) fn capture(
     Ok(blocks.into_iter().flat_map(|(_, done)| done).collect())
 }
 
-fn join<T>(thread: thread::ScopedJoinHandle<'_, T>) -> T {
+pub(super) fn join<T>(thread: thread::ScopedJoinHandle<'_, T>) -> T {
     thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
 }
 
-struct Capturer<'a> {
+pub(super) struct Capturer<'a> {
     near: Near<'a>,
     reader: Reader<'a>,
 }
 
 impl<'a> Capturer<'a> {
-    fn new(root: &'a Root, contents: &'a dyn Keep, policy: &'a Policy) -> Self {
+    pub(super) fn new(root: &'a Root, contents: &'a dyn Keep, policy: &'a Policy) -> Self {
         let reader = Reader { root, contents, policy, buffer: Vec::new() };
         Self { near: Near::new(root), reader }
     }
 
     fn block(&mut self, names: &[TreePath]) -> Result<Vec<Captured>> {
-        names.iter().map(|path| self.name(path)).collect()
+        names.iter().map(|path| self.name(path.clone(), None)).collect()
     }
 
-    fn name(&mut self, path: &TreePath) -> Result<Captured> {
-        let seen = match self.near.place(path) {
-            Ok(Some(place)) => look(&mut self.reader, place)?,
+    /// `sight` is a glance at the name that somebody has just had.
+    pub(super) fn name(&mut self, path: TreePath, sight: Option<Sight>) -> Result<Captured> {
+        let seen = match self.near.place(&path) {
+            Ok(Some(place)) => look(&mut self.reader, place, sight)?,
             Ok(None) => Seen::gone(),
             Err(error) => Seen::unknown(&about_the_name(error)?),
         };
         let Seen { now, signature, links, inode, unsettled, note } = seen;
-        Ok(Captured { path: path.clone(), now, signature, links, inode, unsettled, note })
+        Ok(Captured { path, now, signature, links, inode, unsettled, note })
     }
 }
 
@@ -220,13 +221,25 @@ impl Seen {
     }
 }
 
-fn look(reader: &mut Reader<'_>, place: Place<'_>) -> Result<Seen> {
+/// What a name was after a moment.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Sight {
+    pub(super) moment: Moment,
+    pub(super) stat: Stat,
+}
+
+fn look(reader: &mut Reader<'_>, place: Place<'_>, mut sight: Option<Sight>) -> Result<Seen> {
     for _ in 0..ATTEMPTS {
-        let moment = Moment::now();
-        let stat = match place.stat() {
-            Ok(Some(stat)) => stat.comparable(reader.root),
-            Ok(None) => return Ok(Seen::gone()),
-            Err(error) => return Ok(Seen::unknown(&about_the_name(error)?)),
+        let Sight { moment, stat } = match sight.take() {
+            Some(sight) => sight,
+            None => {
+                let moment = Moment::now();
+                match place.stat() {
+                    Ok(Some(stat)) => Sight { moment, stat: stat.comparable(reader.root) },
+                    Ok(None) => return Ok(Seen::gone()),
+                    Err(error) => return Ok(Seen::unknown(&about_the_name(error)?)),
+                }
+            }
         };
         let seen = match (stat.special(reader.root), stat.file_type) {
             (Some(special), _) => {

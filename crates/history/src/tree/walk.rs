@@ -104,6 +104,11 @@ impl<'a> Walk<'a> {
         }
     }
 
+    /// With [`Walk::next`] as the first step, to the first name in the root.
+    pub(super) fn whole(root: &'a Root, exclude: &'a Exclusions) -> Self {
+        Self { enter: true, ..Self::new(root, exclude) }
+    }
+
     pub(super) fn key(&self) -> &[u8] {
         &self.key
     }

@@ -3,22 +3,28 @@ use crate::apply::at::crash;
 use crate::apply::{Journal, clear};
 use proptest::prelude::*;
 
-/// Makes both trees anew, stages, crashes after `changes`, maybe again, and finishes. Tells whether
-/// it crashed at all.
-fn crash_and_finish(a: &Plan, b: &Plan, changes: u64, again: Option<u64>) -> bool {
+/// Makes both trees anew, stages, crashes after `changes` of each of the `threads`, maybe again, and
+/// finishes. Tells whether it crashed at all.
+fn crash_and_finish(
+    threads: usize,
+    (a, b): (&Plan, &Plan),
+    changes: u64,
+    again: Option<u64>,
+) -> bool {
     let ground = Ground::new();
     build(&ground.live(), a);
     build(&ground.wanted(), b);
     let target = ground.state(&ground.wanted());
     let stored = ground.stage(&target).encode();
-    let crashed = crash::after(changes, || ground.publish(&Journal::decode(&stored).unwrap()));
+    let publish = || ground.publish_in(threads, &Journal::decode(&stored).unwrap());
+    let crashed = crash::after(changes, publish);
     if crashed.is_some() {
         return false;
     }
     if let Some(again) = again {
-        let _ = crash::after(again, || ground.publish(&Journal::decode(&stored).unwrap()));
+        let _ = crash::after(again, publish);
     }
-    let outcome = ground.publish(&Journal::decode(&stored).unwrap());
+    let outcome = publish();
     assert_eq!(outcome.left, [], "after {changes} and {again:?}");
     ground.assert_live_is(&target);
     clear(&ground.staging()).unwrap();
@@ -27,14 +33,15 @@ fn crash_and_finish(a: &Plan, b: &Plan, changes: u64, again: Option<u64>) -> boo
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 16, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 24, ..ProptestConfig::default() })]
 
     #[test]
-    fn a_crash_at_any_change_is_finished((a, b) in any_change()) {
-        let crashes = (0..).take_while(|changes| crash_and_finish(&a, &b, *changes, None)).count();
+    fn a_crash_at_any_change_is_finished((a, b) in any_change(), threads in 1..=3_usize) {
+        let crash = |changes, again| crash_and_finish(threads, (&a, &b), changes, again);
+        let crashes = (0..).take_while(|changes| crash(*changes, None)).count();
         for changes in 0..crashes as u64 {
             for again in [0, 1, 3] {
-                crash_and_finish(&a, &b, changes, Some(again));
+                crash(changes, Some(again));
             }
         }
     }

@@ -103,7 +103,11 @@ impl Ground {
     }
 
     pub(super) fn publish(&self, journal: &Journal) -> Outcome {
-        publish(&self.root(), &self.staging(), journal).unwrap()
+        self.publish_in(1, journal)
+    }
+
+    pub(super) fn publish_in(&self, threads: usize, journal: &Journal) -> Outcome {
+        publish(&self.root(), &self.staging(), journal, threads).unwrap()
     }
 
     pub(super) fn displaced(&self, journal: &Journal) -> Vec<Displaced> {
@@ -113,7 +117,7 @@ impl Ground {
     /// From the present to `target`, with nothing in the way.
     pub(super) fn apply(&self, target: &State) {
         let journal = self.stage(target);
-        let outcome = self.publish(&Journal::decode(&journal.encode()).unwrap());
+        let outcome = self.publish_in(2, &Journal::decode(&journal.encode()).unwrap());
         assert_eq!(outcome.left, []);
         assert!(self.displaced(&journal).is_empty());
         clear(&self.staging()).unwrap();

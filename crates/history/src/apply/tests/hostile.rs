@@ -90,7 +90,7 @@ fn a_parent_that_is_swapped_all_the_time_leads_nowhere() {
             let (root, staging) = (ground.root(), ground.staging());
             let contents = &ground.contents;
             let journal = crate::apply::stage(&root, &staging, &steps, contents, 1).unwrap();
-            crate::apply::publish(&root, &staging, &journal).unwrap();
+            crate::apply::publish(&root, &staging, &journal, 2).unwrap();
         }
         stop.store(true, Ordering::Relaxed);
     });
