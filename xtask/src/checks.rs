@@ -2,17 +2,21 @@
 
 use std::path::Path;
 use std::process::Command;
+use std::time::Duration;
 
 use anyhow::{Result, bail};
 
 use crate::builds::{self, GuestProfile};
 use crate::steps::Steps;
 use crate::tools::For;
-use crate::{browser, cargo, docs, python, shell, tools};
+use crate::{browser, cargo, docs, fuzz, python, shell, tools};
+
+/// Long enough to find what a change broke at once; `cargo xtask fuzz history` finds more.
+const FUZZED: Duration = Duration::from_secs(20);
 
 #[derive(Debug, PartialEq, Eq, Default)]
 struct Options {
-    /// Skip what is slow: the loops over crashes, the browser, and the licence check.
+    /// Skip what is slow: the loops over crashes, the browser, the fuzzer, and the licence check.
     quick: bool,
     filter: Option<String>,
 }
@@ -24,7 +28,7 @@ impl Options {
     }
 
     fn purposes(&self) -> &'static [For] {
-        if self.everything() { &[For::Test, For::Browser] } else { &[For::Test] }
+        if self.everything() { &[For::Test, For::Browser, For::Fuzz] } else { &[For::Test] }
     }
 }
 
@@ -68,6 +72,9 @@ pub(crate) fn run(args: &[String]) -> Result<()> {
         if let (true, Some(python)) = (options.everything(), &python) {
             steps.run("browser", || browser::run(&guest, python));
         }
+    }
+    if options.everything() {
+        steps.run("fuzz", || fuzz::history(FUZZED));
     }
     if options.everything() && cargo::has_subcommand("deny") {
         steps.run("licences", || shell::run(&mut cargo::command(&["deny", "check"])));

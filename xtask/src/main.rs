@@ -10,6 +10,7 @@ mod builds;
 mod cargo;
 mod checks;
 mod docs;
+mod fuzz;
 mod install;
 mod python;
 mod shell;
@@ -36,6 +37,7 @@ cargo xtask COMMAND
   soak [--execs N] [--cycles N]
                              thousands of commands and sandboxes; fails when anything grows
   soak history [--minutes N] random changes, undos, restores and restarts; every state compared
+  fuzz history [--seconds N] damages a store for a minute, steered by what that makes run
   docs [--check]             regenerate the generated pages in docs/
 ";
 
@@ -67,6 +69,7 @@ fn dispatch(args: &[String]) -> Result<()> {
         "test" => checks::run(rest),
         "bench" => bench::run(rest),
         "soak" => bench::soak(rest),
+        "fuzz" => fuzz::run(rest),
         "docs" => docs::run(rest),
         "help" | "--help" | "-h" => {
             print!("{HELP}");

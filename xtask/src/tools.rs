@@ -16,6 +16,8 @@ pub(crate) enum For {
     Test,
     /// The part of the tests that `--quick` leaves out.
     Browser,
+    /// Of the tests too, but for `--quick`.
+    Fuzz,
     /// What every benchmark needs.
     Bench,
     /// Peers of the sandboxes.
@@ -48,6 +50,12 @@ const TOOLS: &[Tool] = &[
         package: "gcc",
         needed: &[For::Build, For::Test, For::Bench],
         why: "links, and compiles the bundled SQLite",
+    },
+    Tool {
+        sign: Sign::Program("c++"),
+        package: "g++",
+        needed: &[For::Fuzz],
+        why: "compiles libFuzzer",
     },
     Tool {
         sign: Sign::Library("libc.a"),
