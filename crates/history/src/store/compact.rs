@@ -19,7 +19,7 @@ use super::append::{Appender, Kind};
 use super::frame::{Builder, Effort};
 use super::index::{self, PackRow};
 use super::verify::{Share, by_frame, objects};
-use super::{JOINED, PRESSED, Store, chunk, lock, reader};
+use super::{FRESH, JOINED, PRESSED, Store, chunk, lock, reader};
 use crate::entry::ContentId;
 use crate::error::Result;
 
@@ -218,7 +218,8 @@ fn worth(packs: &[PackRow], left: &BTreeMap<u32, Share>) -> Vec<u32> {
 
 /// Whether its frames hold about as much as they may, and not what small checkpoints wrote.
 fn is_filled(pack: &PackRow) -> bool {
-    pack.raw / pack.frames.max(1) >= PRESSED.target as u64 / 2
+    let target = if pack.pressed { PRESSED.target } else { FRESH.target };
+    pack.raw / pack.frames.max(1) >= target as u64 / 2
 }
 
 fn is_dense(pack: &PackRow) -> bool {
