@@ -278,8 +278,7 @@ impl History {
             .into_iter()
             .map(|(path, why)| Remark { path, what: What::LeftAlone { why: why.to_string() } });
         restoring.notes.remarks.extend(left);
-        let mut seen = self.read_back(&staging, journal, known)?;
-        let taken = apply::displaced(&staging, journal)?;
+        let (mut seen, taken) = self.read_back(&staging, journal, known)?;
         let (batch, remarks) = self.keep_displaced(&taken.changed)?;
         restoring.notes.remarks.extend(remarks);
         restoring.notes.remarks.append(&mut seen.notes.remarks);
@@ -301,18 +300,29 @@ impl History {
         Ok(checkpoint)
     }
 
-    /// Read back rather than believed: what is recorded is what is there. It is on disk then.
-    fn read_back(&mut self, staging: &Path, journal: &Journal, known: &Known) -> Result<Seen> {
+    /// Read back rather than believed: what is recorded is what is there. It is on disk then. What it
+    /// displaced is looked through as well.
+    fn read_back(
+        &mut self,
+        staging: &Path,
+        journal: &Journal,
+        known: &Known,
+    ) -> Result<(Seen, Taken)> {
         let paths: BTreeSet<TreePath> = journal.paths().cloned().collect();
-        if self.policy.threads == 1 || paths.len() < MANY {
+        let rest = || {
             apply::sync(staging)?;
-            return self.see_knowing(Look::At(&paths), known);
+            apply::displaced(staging, journal)
+        };
+        if self.policy.threads == 1 || paths.len() < MANY {
+            let taken = rest()?;
+            return Ok((self.see_knowing(Look::At(&paths), known)?, taken));
         }
         std::thread::scope(|scope| {
-            let synced = scope.spawn(|| apply::sync(staging));
+            let rest = scope.spawn(rest);
             let seen = self.see_knowing(Look::At(&paths), known);
-            synced.join().map_err(|_| Error::Invalid("the sync panicked".to_owned()))??;
-            seen
+            let panicked = |_| Error::Invalid("the sync panicked".to_owned());
+            let taken = rest.join().map_err(panicked)??;
+            Ok((seen?, taken))
         })
     }
 
