@@ -45,7 +45,7 @@ pub(crate) fn random_id(prefix: &str) -> std::io::Result<String> {
     Ok(format!("{prefix}{}", hex(&random::<5>()?)))
 }
 
-fn random<const N: usize>() -> std::io::Result<[u8; N]> {
+pub(crate) fn random<const N: usize>() -> std::io::Result<[u8; N]> {
     let mut bytes = [0; N];
     let mut filled = 0;
     while filled < N {

@@ -34,7 +34,9 @@ const CLAIMED_PREFIXES: &[&str] = &["x-nacre-", "x-forwarded-"];
 
 /// What the gateway vouches for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Forwarded {
+pub(crate) struct Forwarded<'a> {
+    /// Whose computer it is.
+    pub(crate) user: &'a HeaderValue,
     /// Absent when the client came over the unix socket.
     pub(crate) peer: Option<IpAddr>,
     pub(crate) prefix: &'static str,
@@ -44,15 +46,15 @@ pub(crate) struct Forwarded {
     pub(crate) jar: Option<Jar>,
 }
 
-impl Forwarded {
+impl<'a> Forwarded<'a> {
     /// To a sandbox by its name, for programs: no role, and so no cookies.
-    pub(crate) fn by_name(peer: Option<IpAddr>) -> Self {
-        Self { peer, prefix: "", secure: false, jar: None }
+    pub(crate) fn by_name(user: &'a HeaderValue, peer: Option<IpAddr>) -> Self {
+        Self { user, peer, prefix: "", secure: false, jar: None }
     }
 }
 
 /// Leaves what a sandbox may see and adds what the gateway vouches for.
-pub(crate) fn inward(headers: &mut HeaderMap, forwarded: Forwarded) {
+pub(crate) fn inward(headers: &mut HeaderMap, forwarded: Forwarded<'_>) {
     let upgrade = headers.get(UPGRADE).cloned().filter(|wanted| !is_http(wanted));
     let trailers = takes_trailers(headers);
     remove_hop_by_hop(headers);
@@ -67,7 +69,7 @@ pub(crate) fn inward(headers: &mut HeaderMap, forwarded: Forwarded) {
         None => drop(headers.remove(COOKIE)),
     }
     let host = headers.get(HOST).cloned().unwrap_or(HeaderValue::from_static("localhost"));
-    headers.insert("x-nacre-user", HeaderValue::from_static("owner"));
+    headers.insert("x-nacre-user", forwarded.user.clone());
     headers.insert("x-forwarded-host", host.clone());
     let scheme = if forwarded.secure { "https" } else { "http" };
     headers.insert("x-forwarded-proto", HeaderValue::from_static(scheme));
@@ -186,6 +188,7 @@ mod tests {
         inward(
             &mut headers,
             Forwarded {
+                user: &HeaderValue::from_static("did:web:alice.net"),
                 peer: Some([127, 0, 0, 1].into()),
                 prefix: "/dev",
                 secure: true,
@@ -197,7 +200,7 @@ mod tests {
             ("accept", "text/html"),
             ("te", "trailers"),
             ("connection", "te"),
-            ("x-nacre-user", "owner"),
+            ("x-nacre-user", "did:web:alice.net"),
             ("x-forwarded-host", "127.0.0.1:8080"),
             ("cookie", "a=1"),
             ("x-forwarded-proto", "https"),
@@ -214,7 +217,7 @@ mod tests {
             ("upgrade", "websocket"),
             ("sec-websocket-key", "k"),
         ]);
-        inward(&mut headers, Forwarded::by_name(None));
+        inward(&mut headers, Forwarded::by_name(&HeaderValue::from_static("owner"), None));
         assert_eq!(headers["upgrade"], "websocket");
         assert_eq!(headers["connection"], "upgrade");
         assert_eq!(headers["sec-websocket-key"], "k");
@@ -226,7 +229,7 @@ mod tests {
             let mut headers =
                 map(&[("connection", "upgrade, http2-settings"), ("http2-settings", "x")]);
             headers.insert(UPGRADE, HeaderValue::from_static(upgrade));
-            inward(&mut headers, Forwarded::by_name(None));
+            inward(&mut headers, Forwarded::by_name(&HeaderValue::from_static("owner"), None));
             for name in ["upgrade", "connection", "http2-settings"] {
                 assert!(!headers.contains_key(name), "{upgrade}: {name}");
             }

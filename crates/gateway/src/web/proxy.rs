@@ -38,13 +38,13 @@ pub(crate) struct Way<'a> {
 pub(crate) async fn forward(
     way: Way<'_>,
     path: String,
-    forwarded: Forwarded,
+    forwarded: Forwarded<'_>,
     mut request: Request<Body>,
 ) -> Response {
     let asked = request.uri().path_and_query().cloned().unwrap_or(PathAndQuery::from_static("/"));
     let mut exchange = Exchange::begin(way.observer, way.sandbox, way.via, request.method(), asked);
     let navigation = reply::is_navigation(request.method(), request.headers());
-    // Absent for who asked for this sandbox and not for a role.
+    // Absent for who asked for this sandbox on the unix socket.
     let tie = request.extensions_mut().remove::<Tie>();
     headers::inward(request.headers_mut(), forwarded);
     let protocol = Protocol::of(request.headers());
@@ -128,7 +128,7 @@ fn switched_unasked() -> Response {
     response
 }
 
-/// Joins the two ends until both are done or the role moves.
+/// Joins the two ends until both are done, the role moves or the session ends.
 async fn tunnel(
     client: OnUpgrade,
     raw: Raw,
@@ -145,8 +145,8 @@ async fn tunnel(
     };
     let joined = match tie {
         Some(tie) => {
-            let _open = tie.health.open_socket();
-            socket::join(client, raw.stream, raw.early, protocol, tie.moved).await
+            let _open = tie.health.as_ref().map(|health| health.open_socket());
+            socket::join(client, raw.stream, raw.early, protocol, tie.ends).await
         }
         None => join(client, raw.stream, raw.early).await,
     };

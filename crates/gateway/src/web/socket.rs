@@ -1,4 +1,5 @@
-//! The life of an upgraded connection: bytes both ways, and a close frame when its role moves.
+//! The life of an upgraded connection: bytes both ways, and a close frame when its role moves or its
+//! session ends.
 //!
 //! Bytes are passed on as they come. For a WebSocket the headers of its frames are followed, and
 //! nothing else of them, to know where one ends: there the gateway can say a word of its own without
@@ -10,10 +11,12 @@ use std::time::Duration;
 use axum::body::Bytes;
 use http::HeaderMap;
 use http::header::UPGRADE;
+use nacre_wire::access::{SESSION_ENDED, SESSION_ENDED_REASON};
 use nacre_wire::relay::{Joined, Side};
 use nacre_wire::roles::{ROLE_MOVED, ROLE_MOVED_REASON};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
-use tokio_util::sync::CancellationToken;
+
+use crate::sandboxes::roles::Ends;
 
 /// What one direction holds while nothing happens, and at most.
 const SMALL: usize = 2 * 1024;
@@ -122,27 +125,55 @@ impl Frames {
     }
 }
 
-/// A close frame that says where the role went. With a mask of zeros the payload is as it is.
-fn close_frame(sender: Sender) -> Vec<u8> {
+/// Why the gateway closes a connection.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Close {
+    RoleMoved,
+    SessionEnded,
+}
+
+impl Close {
+    fn words(self) -> (u16, &'static str) {
+        match self {
+            Self::RoleMoved => (ROLE_MOVED, ROLE_MOVED_REASON),
+            Self::SessionEnded => (SESSION_ENDED, SESSION_ENDED_REASON),
+        }
+    }
+}
+
+impl Ends {
+    /// Returns when either has come. Who is no longer let in is told that, whatever else happened.
+    async fn come(&self) -> Close {
+        tokio::select! {
+            biased;
+            () = self.session.cancelled() => Close::SessionEnded,
+            () = self.moved.cancelled() => Close::RoleMoved,
+        }
+    }
+}
+
+/// A close frame that says why. With a mask of zeros the payload is as it is.
+fn close_frame(sender: Sender, why: Close) -> Vec<u8> {
     let masked = sender == Sender::Client;
-    let length = 2 + ROLE_MOVED_REASON.len() as u8;
+    let (code, reason) = why.words();
+    let length = 2 + reason.len() as u8;
     let mut frame = vec![0x88, length | if masked { 0x80 } else { 0 }];
     if masked {
         frame.extend([0; 4]);
     }
-    frame.extend(ROLE_MOVED.to_be_bytes());
-    frame.extend(ROLE_MOVED_REASON.as_bytes());
+    frame.extend(code.to_be_bytes());
+    frame.extend(reason.as_bytes());
     frame
 }
 
-/// Passes bytes between the two until both are done, or the role moves. `early` came from the sandbox
+/// Passes bytes between the two until both are done, or one of `ends` comes. `early` came from the sandbox
 /// before they were joined.
 pub(crate) async fn join<C, S>(
     client: C,
     sandbox: S,
     early: Bytes,
     protocol: Protocol,
-    moved: CancellationToken,
+    ends: Ends,
 ) -> Joined
 where
     C: AsyncRead + AsyncWrite + Send,
@@ -151,8 +182,8 @@ where
     let (client_read, client_write) = tokio::io::split(client);
     let (sandbox_read, sandbox_write) = tokio::io::split(sandbox);
     let [there, back] = [AtomicU64::new(0), AtomicU64::new(0)];
-    let inward = Direction { protocol, sender: Sender::Client, moved: &moved, passed: &there };
-    let outward = Direction { protocol, sender: Sender::Server, moved: &moved, passed: &back };
+    let inward = Direction { protocol, sender: Sender::Client, ends: &ends, passed: &there };
+    let outward = Direction { protocol, sender: Sender::Server, ends: &ends, passed: &back };
     let inward = inward.pump(client_read, sandbox_write, Bytes::new());
     let outward = outward.pump(sandbox_read, client_write, early);
     // An end that breaks takes the other with it; one that has said all does not.
@@ -161,7 +192,7 @@ where
     let broken = tokio::select! {
         ended = done => ended.err(),
         () = async {
-            moved.cancelled().await;
+            ends.come().await;
             tokio::time::sleep(LAST_WORDS * 2).await;
         } => None,
     };
@@ -171,13 +202,13 @@ where
 struct Direction<'a> {
     protocol: Protocol,
     sender: Sender,
-    moved: &'a CancellationToken,
+    ends: &'a Ends,
     /// Bytes passed on.
     passed: &'a AtomicU64,
 }
 
 impl Direction<'_> {
-    /// When the role moves it ends the frame that is under way, says so, and reads on without passing
+    /// When it is to go it ends the frame that is under way, says so, and reads on without passing
     /// anything more, so that the other side's answer does not reset the connection. Fails with the
     /// side that broke.
     async fn pump<R, W>(self, mut from: R, mut to: W, early: Bytes) -> Result<(), Side>
@@ -193,10 +224,10 @@ impl Direction<'_> {
         to.write_all(&early).await.map_err(|_| sink)?;
         self.note(&mut frames, &early);
         let mut buffer = vec![0; SMALL];
-        loop {
+        let why = loop {
             let count = tokio::select! {
                 biased;
-                () = self.moved.cancelled() => break,
+                why = self.ends.come() => break why,
                 read = from.read(&mut buffer) => read.map_err(|_| source)?,
             };
             if count == 0 {
@@ -205,9 +236,9 @@ impl Direction<'_> {
             to.write_all(&buffer[..count]).await.map_err(|_| sink)?;
             self.note(&mut frames, &buffer[..count]);
             resize(&mut buffer, count);
-        }
+        };
         if self.protocol == Protocol::WebSocket {
-            let last = say_goodbye(&mut from, &mut to, frames, self.sender);
+            let last = say_goodbye(&mut from, &mut to, frames, (self.sender, why));
             let _ = tokio::time::timeout(LAST_WORDS, last).await;
         }
         to.shutdown().await.map_err(|_| sink)?;
@@ -228,7 +259,7 @@ async fn say_goodbye<R, W>(
     from: &mut R,
     to: &mut W,
     mut frames: Frames,
-    sender: Sender,
+    (sender, why): (Sender, Close),
 ) -> std::io::Result<()>
 where
     R: AsyncRead + Unpin,
@@ -244,7 +275,7 @@ where
         to.write_all(&buffer[..rest]).await?;
     }
     if frames.at_boundary() {
-        to.write_all(&close_frame(sender)).await?;
+        to.write_all(&close_frame(sender, why)).await?;
         to.flush().await?;
     }
     Ok(())
@@ -336,10 +367,10 @@ mod tests {
     #[test]
     fn after_a_close_there_is_nothing_to_add() {
         let mut tracker = Frames::default();
-        tracker.pass(&close_frame(Sender::Server));
+        tracker.pass(&close_frame(Sender::Server, Close::RoleMoved));
         assert!(!tracker.at_boundary());
         let mut tracker = Frames::default();
-        tracker.pass(&close_frame(Sender::Client));
+        tracker.pass(&close_frame(Sender::Client, Close::RoleMoved));
         assert!(!tracker.at_boundary());
     }
 
@@ -347,33 +378,48 @@ mod tests {
     async fn a_frame_under_way_is_finished_before_the_close() {
         let (client, mut browser) = tokio::io::duplex(1 << 20);
         let (sandbox, mut app) = tokio::io::duplex(1 << 20);
-        let moved = CancellationToken::new();
+        let ends = Ends::default();
         let joined =
-            tokio::spawn(join(client, sandbox, Bytes::new(), Protocol::WebSocket, moved.clone()));
+            tokio::spawn(join(client, sandbox, Bytes::new(), Protocol::WebSocket, ends.clone()));
         let message = frame(2, 1000, false);
         app.write_all(&message[..100]).await.unwrap();
         let mut seen = vec![0; 100];
         browser.read_exact(&mut seen).await.unwrap();
-        moved.cancel();
+        ends.moved.cancel();
         app.write_all(&message[100..]).await.unwrap();
         app.write_all(&frame(1, 5, false)).await.unwrap();
         browser.read_to_end(&mut seen).await.unwrap();
-        assert_eq!(seen, [message, close_frame(Sender::Server)].concat());
+        assert_eq!(seen, [message, close_frame(Sender::Server, Close::RoleMoved)].concat());
         drop(browser);
         let mut told = Vec::new();
         app.read_to_end(&mut told).await.unwrap();
-        assert_eq!(told, close_frame(Sender::Client));
+        assert_eq!(told, close_frame(Sender::Client, Close::RoleMoved));
         drop(app);
         joined.await.unwrap();
+    }
+
+    #[tokio::test]
+    async fn a_session_that_ended_is_what_is_told_even_if_the_role_moved_too() {
+        let (client, mut browser) = tokio::io::duplex(1 << 16);
+        let (sandbox, app) = tokio::io::duplex(1 << 16);
+        let ends = Ends::default();
+        ends.moved.cancel();
+        ends.session.cancel();
+        tokio::spawn(join(client, sandbox, Bytes::new(), Protocol::WebSocket, ends));
+        let mut seen = Vec::new();
+        browser.read_to_end(&mut seen).await.unwrap();
+        assert_eq!(seen, close_frame(Sender::Server, Close::SessionEnded));
+        assert_eq!(seen[2..4], 4002_u16.to_be_bytes());
+        drop(app);
     }
 
     #[tokio::test]
     async fn what_is_not_a_websocket_is_just_closed() {
         let (client, mut browser) = tokio::io::duplex(1 << 16);
         let (sandbox, app) = tokio::io::duplex(1 << 16);
-        let moved = CancellationToken::new();
-        tokio::spawn(join(client, sandbox, Bytes::new(), Protocol::Other, moved.clone()));
-        moved.cancel();
+        let ends = Ends::default();
+        tokio::spawn(join(client, sandbox, Bytes::new(), Protocol::Other, ends.clone()));
+        ends.moved.cancel();
         let mut seen = Vec::new();
         browser.read_to_end(&mut seen).await.unwrap();
         assert_eq!(seen, b"");
@@ -384,13 +430,8 @@ mod tests {
     async fn an_end_that_breaks_takes_the_other_with_it() {
         let (client, browser) = tokio::io::duplex(16);
         let (sandbox, mut app) = tokio::io::duplex(16);
-        let joined = tokio::spawn(join(
-            client,
-            sandbox,
-            Bytes::new(),
-            Protocol::Other,
-            CancellationToken::new(),
-        ));
+        let joined =
+            tokio::spawn(join(client, sandbox, Bytes::new(), Protocol::Other, Ends::default()));
         drop(browser);
         let mut seen = Vec::new();
         app.read_to_end(&mut seen).await.unwrap();
@@ -402,13 +443,7 @@ mod tests {
     async fn one_side_that_has_said_all_does_not_end_the_other() {
         let (client, mut browser) = tokio::io::duplex(1 << 16);
         let (sandbox, mut app) = tokio::io::duplex(1 << 16);
-        tokio::spawn(join(
-            client,
-            sandbox,
-            Bytes::new(),
-            Protocol::Other,
-            CancellationToken::new(),
-        ));
+        tokio::spawn(join(client, sandbox, Bytes::new(), Protocol::Other, Ends::default()));
         browser.write_all(b"question").await.unwrap();
         browser.shutdown().await.unwrap();
         let mut asked = Vec::new();

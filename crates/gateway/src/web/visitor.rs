@@ -1,7 +1,7 @@
 //! Who asks, and by which name: the client's address, scheme and host as far as they can be
 //! believed. Pure.
 
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::str::FromStr;
 
 use http::{HeaderMap, HeaderValue, Uri};
@@ -49,9 +49,22 @@ impl Visitor {
     pub(crate) fn origin(&self) -> String {
         origin(self.secure, &self.host)
     }
+
+    /// The host without its port.
+    pub(crate) fn name(&self) -> &str {
+        host_name(&self.host)
+    }
 }
 
 impl Front {
+    /// What to open in a browser, when we listen there.
+    pub(crate) fn url(&self, address: SocketAddr) -> String {
+        match &self.public {
+            Some(public) => public.origin(),
+            None => origin(self.tls, &address.to_string()),
+        }
+    }
+
     /// Fails when the request is for another computer: a page on another name that resolves to
     /// this machine (DNS rebinding) is no page of ours.
     pub(crate) fn visitor(

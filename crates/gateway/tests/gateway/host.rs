@@ -27,7 +27,7 @@ pub(crate) struct Host {
     pub(crate) world: FakeDriver,
     pub(crate) data: tempfile::TempDir,
     pub(crate) address: SocketAddr,
-    config: GatewayConfig,
+    pub(crate) config: GatewayConfig,
     running: Option<(Runtime, RunningGateway)>,
 }
 

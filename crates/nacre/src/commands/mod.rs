@@ -1,6 +1,7 @@
 //! One module per command: its arguments and what it does.
 
 pub(crate) mod attach;
+pub(crate) mod audit;
 pub(crate) mod completions;
 pub(crate) mod cp;
 pub(crate) mod dev;
@@ -16,11 +17,14 @@ pub(crate) mod ls;
 pub(crate) mod man;
 pub(crate) mod process;
 pub(crate) mod ps;
+pub(crate) mod register;
 pub(crate) mod restore;
 pub(crate) mod sandbox;
+pub(crate) mod sessions;
 pub(crate) mod shell;
 pub(crate) mod status;
 pub(crate) mod swap;
+pub(crate) mod token;
 pub(crate) mod undo;
 pub(crate) mod up;
 
@@ -55,6 +59,10 @@ pub(crate) fn run(cli: Cli) -> Result<ExitCode> {
         Command::Up(command) => up::run(command, &context),
         Command::Down(command) => wait(down::run(command, &context)),
         Command::Login(command) => wait(login::run(command, &context)),
+        Command::Register(command) => wait(register::run(command, &context)),
+        Command::Sessions(command) => wait(sessions::run(command, &context)),
+        Command::Token(command) => wait(token::run(command, &context)),
+        Command::Audit(command) => wait(audit::run(command, &context)),
         Command::Status(command) => wait(status::run(command, &context)),
         Command::Exec(command) => wait(exec::run(command, &context)),
         Command::Shell(command) => wait(shell::run(command, &context)),

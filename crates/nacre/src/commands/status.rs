@@ -43,8 +43,9 @@ pub(crate) async fn run(_command: Status, context: &Context) -> Result<ExitCode>
 }
 
 fn describe(status: &GatewayStatus) -> String {
+    let owner = status.owner.as_ref().map_or(String::new(), |owner| format!("Owner {owner}\n"));
     let mut text = format!(
-        "Nacre {} at {} (process {}, up {})\nData in {}, driver {}\n\n{}",
+        "Nacre {} at {} (process {}, up {})\nData in {}, driver {}\n{owner}\n{}",
         status.version,
         status.url,
         status.pid,
