@@ -118,7 +118,7 @@ impl Key {
                 UnparsedPublicKey::new(&ED25519, bytes).verify(message, signature).is_ok()
             }
             Self::Rsa(n) => {
-                let key = RsaPublicKeyComponents { n, e: &[1, 0, 1] };
+                let key = RsaPublicKeyComponents { n: &n[..], e: &[1, 0, 1][..] };
                 key.verify(&RSA_PKCS1_2048_8192_SHA256, message, signature).is_ok()
             }
         }
@@ -268,8 +268,8 @@ mod tests {
                 }
                 Self::Ed25519(pair) => [EDDSA, pair.public_key().as_ref()].concat(),
                 Self::Rsa(pair) => {
-                    let n = pair.public().modulus().big_endian_without_leading_zero();
-                    [RS256, n, RS256_E].concat()
+                    let parts = RsaPublicKeyComponents::<Vec<u8>>::from(pair.public());
+                    [RS256, &parts.n, RS256_E].concat()
                 }
             }
         }

@@ -68,7 +68,7 @@ impl<'h> Browser<'h> {
     }
 
     /// Presses the button; where the browser is sent, or the page that says why not.
-    pub(crate) async fn start(&mut self, form: &str) -> Result<String, Answer> {
+    pub(crate) async fn start(&mut self, form: &str) -> Result<String, Box<Answer>> {
         sent(self.post("/auth/start", form).await)
     }
 
@@ -76,7 +76,7 @@ impl<'h> Browser<'h> {
     pub(crate) async fn sign_in(&mut self, net: &Net, form: &str) -> Answer {
         match self.start(form).await {
             Ok(address) => self.come_back(net, &address).await,
-            Err(answer) => answer,
+            Err(answer) => *answer,
         }
     }
 
@@ -100,10 +100,10 @@ impl<'h> Browser<'h> {
 }
 
 /// A redirect elsewhere is where to go; anything else is a page.
-pub(crate) fn sent(answer: Answer) -> Result<String, Answer> {
+pub(crate) fn sent(answer: Answer) -> Result<String, Box<Answer>> {
     match answer.headers.get("location") {
         Some(to) if answer.status == StatusCode::SEE_OTHER => Ok(to.to_str().unwrap().to_owned()),
-        _ => Err(answer),
+        _ => Err(Box::new(answer)),
     }
 }
 

@@ -156,7 +156,7 @@ async fn weak_metadata_is_refused_line_by_line() {
         let edit = move |document: &mut Value| {
             document[name].as_array_mut().unwrap().retain(|value| *value != missing);
         };
-        check_edit(DOCUMENT, edit, &format!("{missing}")).await;
+        check_edit(DOCUMENT, edit, missing).await;
     }
     for (name, why) in [
         ("authorization_response_iss_parameter_supported", "names itself"),

@@ -35,17 +35,32 @@ use crate::cli::{Cli, Command};
 use crate::config;
 use crate::connect::Gateway;
 use crate::failure::{Failure, Result};
+use crate::remote::Remote;
+use nacre_wire::control::GatewayStatus;
 
 /// What every command is given.
 pub(crate) struct Context {
     pub(crate) data_dir: PathBuf,
     pub(crate) config: Option<PathBuf>,
     pub(crate) json: bool,
+    /// A gateway elsewhere, which the environment names.
+    pub(crate) remote: Option<Remote>,
 }
 
 impl Context {
     pub(crate) async fn gateway(&self) -> Result<Gateway> {
-        Gateway::connect(&self.data_dir).await
+        match &self.remote {
+            Some(remote) => Gateway::remote(remote).await.map(|(gateway, _)| gateway),
+            None => Gateway::connect(&self.data_dir).await,
+        }
+    }
+
+    /// `None` when nobody listens.
+    pub(crate) async fn find_gateway(&self) -> Result<Option<(Gateway, GatewayStatus)>> {
+        match &self.remote {
+            Some(remote) => Gateway::remote(remote).await.map(Some),
+            None => Gateway::find(&self.data_dir).await,
+        }
     }
 }
 
@@ -54,6 +69,7 @@ pub(crate) fn run(cli: Cli) -> Result<ExitCode> {
         data_dir: config::data_dir(cli.global.data)?,
         config: cli.global.config,
         json: cli.global.json,
+        remote: Remote::from_environment()?,
     };
     match cli.command {
         Command::Up(command) => up::run(command, &context),
