@@ -70,7 +70,7 @@ impl Client {
         }
     }
 
-    /// Whom a handle belongs to, by what its own host says.
+    /// Whom a handle belongs to: by a text record of its name, or by what its own host says.
     pub async fn resolve_handle(&self, handle: &Handle) -> Result<Did, Error> {
         self.resolve_handle_of(handle, None).await
     }
@@ -84,13 +84,28 @@ impl Client {
                 ask.host = Some(handle.as_str());
                 pds.at(path)
             }
-            _ => Origin::https(handle.as_str()).at(path),
+            _ => {
+                let texts = self.network.texts(&format!("_atproto.{handle}")).await;
+                if let Some(named) = did_in(&texts) {
+                    let why =
+                        || Error::untrusted(handle, "its text records name more than one DID");
+                    return named.ok_or_else(why);
+                }
+                Origin::https(handle.as_str()).at(path)
+            }
         };
         let reply = expect_ok(&place, self.network.send(&place, ask).await?)?;
         let text = std::str::from_utf8(&reply.body).unwrap_or("").trim();
         let did = if text.len() <= LONGEST_ANSWER { text.parse().ok() } else { None };
         did.ok_or_else(|| Error::untrusted(&place, "the answer is not a DID"))
     }
+}
+
+/// `None` when no text names a DID, and none inside when they name several.
+fn did_in(texts: &[String]) -> Option<Option<Did>> {
+    let mut named = texts.iter().filter_map(|text| text.strip_prefix("did=")?.parse::<Did>().ok());
+    let first = named.next()?;
+    Some(named.all(|other| other == first).then_some(first))
 }
 
 /// 200 exactly; a redirect is no answer.

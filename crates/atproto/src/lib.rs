@@ -18,6 +18,7 @@ mod app;
 mod callback;
 mod client;
 mod did;
+mod dns;
 mod error;
 mod flow;
 mod handle;

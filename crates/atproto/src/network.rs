@@ -120,6 +120,18 @@ impl Network {
         self.reach
     }
 
+    /// The text records of a name; none when they cannot be had.
+    pub(crate) async fn texts(&self, name: &str) -> Vec<String> {
+        match tokio::time::timeout(self.patience, self.resolver.texts(name)).await {
+            Ok(Ok(texts)) => texts,
+            Ok(Err(error)) => {
+                tracing::debug!(name, %error, "text records were not found");
+                Vec::new()
+            }
+            Err(_) => Vec::new(),
+        }
+    }
+
     /// Whether something may be asked there at all. Plain http is for this machine alone.
     pub(crate) fn allows(&self, origin: &Origin) -> Result<(), Error> {
         if origin.is_secure() || (self.reach == Reach::Loopback && origin.is_loopback()) {

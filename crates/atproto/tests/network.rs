@@ -17,6 +17,7 @@ use tokio::net::TcpListener;
 #[derive(Default)]
 struct Names {
     known: HashMap<&'static str, Vec<IpAddr>>,
+    texts: Vec<&'static str>,
     asked: Mutex<Vec<String>>,
 }
 
@@ -25,6 +26,11 @@ impl Resolve for Names {
         self.asked.lock().unwrap().push(host.to_owned());
         let found = self.known.get(host).cloned();
         Box::pin(async move { found.ok_or_else(|| std::io::Error::other("no such name")) })
+    }
+
+    fn texts(&self, name: &str) -> Answer<Vec<String>> {
+        let texts = if name == "_atproto.alice.net" { self.texts.clone() } else { vec![] };
+        Box::pin(async move { Ok(texts.into_iter().map(str::to_owned).collect()) })
     }
 }
 
@@ -70,9 +76,12 @@ async fn a_name_that_leads_inside_is_not_connected_to() {
 
 #[tokio::test]
 async fn an_address_inside_is_not_connected_to() {
-    for place in
-        ["https://127.0.0.1", "https://10.0.0.1:8443", "https://[::1]", "https://[::ffff:7f00:1]"]
-    {
+    for place in [
+        "https://127.0.0.1",
+        "https://10.0.0.1:8443",
+        "https://[::1]",
+        "https://[::ffff:127.0.0.1]",
+    ] {
         let client = client(Reach::Public, Names::default(), place);
         refused(&client, "not on the public internet").await;
     }
@@ -198,4 +207,22 @@ async fn a_handle_is_asked_at_its_own_host() {
     assert_eq!(client.verified_handle(&identity).await, None);
     assert!(client.resolve_handle(&"alice.example.net".parse().unwrap()).await.is_err());
     assert!(net.seen_at(RESOURCE).is_empty() && net.seen_at(DOCUMENT).is_empty());
+}
+
+#[tokio::test]
+async fn a_handle_is_found_by_its_text_record() {
+    let find = async |handle: &str, texts: &[&'static str]| {
+        let names = Names { texts: texts.to_vec(), ..Default::default() };
+        let client = client(Reach::Public, names, "https://plc.example");
+        client.resolve_handle(&handle.parse().unwrap()).await.map(|did| did.to_string())
+    };
+    let alice = "did=did:plc:aaaaaaaaaaaaaaaaaaaaaaaa";
+    assert_eq!(find("alice.net", &["v=spf1", alice, alice]).await.as_deref(), Ok(ALICE));
+    let two = find("alice.net", &[alice, "did=did:web:other.net"]).await.unwrap_err();
+    assert!(two.to_string().contains("more than one"), "{two}");
+    // Then the host itself is asked, and nobody knows its address here.
+    for none in [&["did=nonsense", "DID=did:plc:aaaaaaaaaaaaaaaaaaaaaaaa"][..], &[]] {
+        assert!(find("alice.net", none).await.unwrap_err().to_string().contains("no such name"));
+    }
+    assert!(find("other.net", &[alice]).await.is_err());
 }

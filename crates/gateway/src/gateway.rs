@@ -214,9 +214,10 @@ async fn start_auth(
 ) -> Result<Auth, AuthStartError> {
     let url = config.front.url(address);
     let client = config.auth.client(&url, &config.data_dir)?;
-    let auth = Auth::start(&config.auth, client, store).await?;
-    config.auth.check(config.listen, auth.owner().is_some(), auth.client(), &url)?;
-    Ok(auth)
+    // A start that is refused leaves the owner as it was.
+    let owned = config.auth.owner.is_some() || store.owner().await?.is_some();
+    config.auth.check(config.listen, owned, client.as_ref(), &url)?;
+    Auth::start(&config.auth, client, store).await
 }
 
 fn take_lock(data_dir: &Path) -> Result<DataLock, StartError> {

@@ -29,6 +29,8 @@ pub enum AuthStartError {
     NoClient(String),
     #[error("the directory {0} cannot be asked: plain http is for this machine alone")]
     PlainDirectory(Origin),
+    #[error("control.db names \"{0}\" as the owner, which is not a DID")]
+    OwnerUnreadable(String),
     #[error("the key of this client: {0}")]
     Key(#[from] KeyError),
     #[error("{0}")]
@@ -48,6 +50,7 @@ impl AuthStartError {
                 "set PUBLIC_URL to https and a name without a port, such as https://pc.example, or open \
                  it as http://127.0.0.1 without TLS",
             ),
+            Self::OwnerUnreadable(_) => Some("set OWNER_DID to the DID of your Atmosphere account"),
             Self::PlainDirectory(_) => Some("use https in ATPROTO_PLC_URL"),
             Self::Key(KeyError::Open(_)) => {
                 Some("others may have read it: remove it, and a new one is made")

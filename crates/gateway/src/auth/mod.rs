@@ -82,6 +82,8 @@ pub(crate) struct Auth {
     pub(crate) sessions: Sessions,
     pub(crate) tokens: Tokens,
     pub(crate) limits: Limits,
+    /// How often an address begins a sign-in that it does not finish: each asks others for much.
+    pub(crate) starts: Limits,
     pub(crate) away: Pending<Away>,
     pub(crate) challenges: Pending<Challenge>,
     /// Absent when accounts cannot be asked from this address.
@@ -124,6 +126,7 @@ impl Auth {
             sessions: Sessions::load(store.clone(), config.sessions).await?,
             tokens: Tokens::load(store.clone()).await?,
             limits: Limits::default(),
+            starts: Limits::default(),
             away: Pending::new(FLOW_LIFETIME),
             challenges: Pending::new(FLOW_LIFETIME),
             client,
@@ -193,6 +196,7 @@ impl Auth {
         let secret =
             opened.map_err(|error| ApiError::new(ErrorKind::Internal, error.to_string()))?;
         self.limits.succeeded(address);
+        self.starts.succeeded(address);
         self.note(Event::of("sign_in").from(address).saying(method)).await;
         Ok(secret)
     }

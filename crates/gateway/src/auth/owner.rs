@@ -9,11 +9,11 @@ use std::time::{Duration, Instant};
 use http::HeaderValue;
 use nacre_atproto::{Client, Did, Error, Handle, SignedIn};
 
-use super::{Auth, Code, Event};
+use super::{Auth, AuthStartError, Code, Event};
 use crate::clock::now_ms;
 use crate::sandboxes::errors;
 use crate::secret::SecretHash;
-use crate::store::{Store, StoreError};
+use crate::store::Store;
 use nacre_wire::ApiError;
 
 /// How long a handle is believed, and for how long we do not ask again after a failure.
@@ -24,7 +24,8 @@ const NAMING: Duration = Duration::from_secs(3);
 const SETUP_LIFETIME: Duration = Duration::from_secs(30 * 60);
 
 pub(crate) struct Owner {
-    did: RwLock<Option<Did>>,
+    /// With the DID as sandboxes are told it, so that a request need not write it anew.
+    did: RwLock<Option<(Did, HeaderValue)>>,
     /// Asked for by one visitor at a time; the others get what is known.
     name: tokio::sync::Mutex<Option<(Instant, Option<Handle>)>>,
     setup: Mutex<Option<(SecretHash, Instant)>>,
@@ -40,7 +41,7 @@ pub(crate) struct OwnerName {
 
 impl Owner {
     /// What the settings say wins over what was kept.
-    pub(super) async fn load(store: &Store, said: Option<Did>) -> Result<Self, StoreError> {
+    pub(super) async fn load(store: &Store, said: Option<Did>) -> Result<Self, AuthStartError> {
         let did = match said {
             Some(did) => {
                 if store.set_owner(did.to_string(), now_ms()).await? {
@@ -48,20 +49,35 @@ impl Owner {
                 }
                 Some(did)
             }
-            None => store.owner().await?.and_then(|did| did.parse().ok()),
+            None => match store.owner().await? {
+                Some(text) => {
+                    Some(text.parse().map_err(|()| AuthStartError::OwnerUnreadable(text))?)
+                }
+                None => None,
+            },
         };
-        Ok(Self { did: RwLock::new(did), name: Default::default(), setup: Mutex::default() })
+        Ok(Self {
+            did: RwLock::new(did.map(with_header)),
+            name: Default::default(),
+            setup: Mutex::default(),
+        })
     }
 
     pub(super) fn did(&self) -> Option<Did> {
-        self.did.read().unwrap_or_else(PoisonError::into_inner).clone()
+        let did = self.did.read().unwrap_or_else(PoisonError::into_inner);
+        did.as_ref().map(|(did, _)| did.clone())
     }
 
     pub(super) fn user(&self) -> HeaderValue {
         let did = self.did.read().unwrap_or_else(PoisonError::into_inner);
-        let named = did.as_ref().and_then(|did| HeaderValue::from_str(did.as_str()).ok());
-        named.unwrap_or(HeaderValue::from_static("owner"))
+        did.as_ref().map_or(HeaderValue::from_static("owner"), |(_, header)| header.clone())
     }
+}
+
+fn with_header(did: Did) -> (Did, HeaderValue) {
+    // A DID is letters, digits, colons, dots and dashes.
+    let header = HeaderValue::from_str(did.as_str());
+    (did, header.unwrap_or(HeaderValue::from_static("owner")))
 }
 
 impl Auth {
@@ -113,7 +129,8 @@ impl Auth {
         if !claimed.map_err(errors::from_store)? {
             return Ok(false);
         }
-        *self.owner.did.write().unwrap_or_else(PoisonError::into_inner) = Some(who.did.clone());
+        *self.owner.did.write().unwrap_or_else(PoisonError::into_inner) =
+            Some(with_header(who.did.clone()));
         *self.owner.setup.lock().unwrap_or_else(PoisonError::into_inner) = None;
         *self.owner.name.lock().await = Some((Instant::now(), who.handle.clone()));
         self.sessions.clear();

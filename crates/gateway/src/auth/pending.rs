@@ -41,10 +41,10 @@ impl<T> Pending<T> {
     }
 
     /// Gone afterwards, whoever asked: a word that another browser knows is no secret any more.
-    pub(crate) fn take(&self, word: &str, browser: Option<SecretHash>) -> Option<T> {
+    pub(crate) fn take(&self, word: &str, browsers: &[SecretHash]) -> Option<T> {
         let mut table = self.table.lock().unwrap_or_else(PoisonError::into_inner);
         let entry = table.remove(&Secret::presented(word).hash())?;
-        let good = entry.left_at.elapsed() < self.lifetime && browser == Some(entry.browser);
+        let good = entry.left_at.elapsed() < self.lifetime && browsers.contains(&entry.browser);
         good.then_some(entry.value)
     }
 }
@@ -60,13 +60,13 @@ mod tests {
     fn it_is_taken_once_and_by_the_browser_it_was_left_for() {
         let pending = Pending::new(Duration::from_secs(60));
         pending.leave("a", BROWSER, 1);
-        assert_eq!(pending.take("b", Some(BROWSER)), None);
-        assert_eq!(pending.take("a", Some(BROWSER)), Some(1));
-        assert_eq!(pending.take("a", Some(BROWSER)), None);
-        for other in [Some(OTHER), None] {
+        assert_eq!(pending.take("b", &[BROWSER]), None);
+        assert_eq!(pending.take("a", &[OTHER, BROWSER]), Some(1));
+        assert_eq!(pending.take("a", &[BROWSER]), None);
+        for other in [&[OTHER][..], &[]] {
             pending.leave("a", BROWSER, 1);
             assert_eq!(pending.take("a", other), None);
-            assert_eq!(pending.take("a", Some(BROWSER)), None, "it is gone");
+            assert_eq!(pending.take("a", &[BROWSER]), None, "it is gone");
         }
     }
 
@@ -74,12 +74,12 @@ mod tests {
     fn it_does_not_wait_for_ever_nor_without_number() {
         let pending = Pending::new(Duration::ZERO);
         pending.leave("a", BROWSER, 1);
-        assert_eq!(pending.take("a", Some(BROWSER)), None);
+        assert_eq!(pending.take("a", &[BROWSER]), None);
         let pending = Pending::new(Duration::from_secs(60));
         for number in 0..MOST + 1 {
             pending.leave(&number.to_string(), BROWSER, number);
         }
-        assert_eq!(pending.take("0", Some(BROWSER)), None);
-        assert_eq!(pending.take("1", Some(BROWSER)), Some(1));
+        assert_eq!(pending.take("0", &[BROWSER]), None);
+        assert_eq!(pending.take("1", &[BROWSER]), Some(1));
     }
 }

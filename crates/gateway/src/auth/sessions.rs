@@ -47,6 +47,8 @@ impl Default for SessionLimits {
 pub(crate) struct Session {
     row: SessionRow,
     seen_at: AtomicU64,
+    /// What the database knows of that.
+    noted_at: AtomicU64,
     ended: CancellationToken,
 }
 
@@ -161,10 +163,13 @@ impl Sessions {
             self.forget(&over);
             self.store.remove_sessions(ids).await?;
         }
-        let seen: Vec<_> = good
-            .iter()
-            .map(|session| (session.id().to_owned(), session.seen_at.load(Ordering::Relaxed)))
-            .collect();
+        let mut seen = Vec::new();
+        for session in &good {
+            let at = session.seen_at.load(Ordering::Relaxed);
+            if session.noted_at.swap(at, Ordering::Relaxed) != at {
+                seen.push((session.id().to_owned(), at));
+            }
+        }
         if !seen.is_empty() {
             self.store.sessions_seen(seen).await?;
         }
@@ -223,7 +228,8 @@ impl Sessions {
 }
 
 fn session(row: SessionRow) -> Session {
-    Session { seen_at: AtomicU64::new(row.seen_at), row, ended: CancellationToken::new() }
+    let [seen_at, noted_at] = [(); 2].map(|()| AtomicU64::new(row.seen_at));
+    Session { row, seen_at, noted_at, ended: CancellationToken::new() }
 }
 
 /// Why no session was opened.

@@ -24,6 +24,8 @@ const MOST: usize = 500;
 pub(crate) struct Token {
     row: TokenRow,
     used_at: AtomicU64,
+    /// What the database knows of that.
+    noted_at: AtomicU64,
     ended: CancellationToken,
 }
 
@@ -152,11 +154,13 @@ impl Tokens {
             self.forget(&over);
             self.store.remove_tokens(over.iter().map(|t| t.row.id.clone()).collect()).await?;
         }
-        let used: Vec<_> = good
-            .iter()
-            .map(|token| (token.row.id.clone(), token.used_at.load(Ordering::Relaxed)))
-            .filter(|(_, at)| *at > 0)
-            .collect();
+        let mut used = Vec::new();
+        for token in &good {
+            let at = token.used_at.load(Ordering::Relaxed);
+            if token.noted_at.swap(at, Ordering::Relaxed) != at {
+                used.push((token.row.id.clone(), at));
+            }
+        }
         if used.is_empty() { Ok(()) } else { self.store.tokens_used(used).await }
     }
 
@@ -178,8 +182,8 @@ impl Tokens {
 }
 
 fn token(row: TokenRow) -> Token {
-    let used_at = AtomicU64::new(row.used_at.unwrap_or(0));
-    Token { used_at, row, ended: CancellationToken::new() }
+    let [used_at, noted_at] = [(); 2].map(|()| AtomicU64::new(row.used_at.unwrap_or(0)));
+    Token { row, used_at, noted_at, ended: CancellationToken::new() }
 }
 
 fn check_wanted(wanted: &CreateToken) -> Result<(), ApiError> {

@@ -44,7 +44,7 @@ use nacre_wire::{ApiError, ErrorKind};
 use tokio::sync::watch;
 use tower::ServiceExt;
 
-use crate::auth::{Auth, Pass, TOKEN_PREFIX};
+use crate::auth::{Auth, Event, Pass, TOKEN_PREFIX};
 use crate::observe::{Observer, Upgrade, Via};
 use crate::routes::{self, Owner, Part, Role};
 use crate::sandboxes::roles::Tie;
@@ -210,11 +210,19 @@ impl Site {
             Err(Box::new(reply::error(&ApiError::new(kind, message).hint(hint))))
         };
         let auth = &self.app.auth;
-        if auth.limits.check(visitor.ip).is_err() {
-            return refused(ErrorKind::Unauthorized, "too many attempts failed", "wait a while");
-        }
         let Some(token) = auth.tokens.check(token) else {
+            // One that is good is let in all the same: others may share its address.
+            if auth.limits.check(visitor.ip).is_err() {
+                return refused(
+                    ErrorKind::Unauthorized,
+                    "too many attempts failed",
+                    "wait a while",
+                );
+            }
             auth.limits.failed(visitor.ip);
+            let event = Event::of("token_refused").by("-").from(visitor.ip);
+            let auth = auth.clone();
+            tokio::spawn(async move { auth.note(event).await });
             let hint = "it may have been revoked or have expired; see nacre token list";
             return refused(ErrorKind::Unauthorized, "this token is not known", hint);
         };

@@ -248,3 +248,16 @@ async fn a_passkey_works_where_it_was_made_and_is_removed() {
     let page = ask(&mut Browser::new(&host), &host, "GET", "/login", "").await;
     assert!(!page.text().contains("/auth/passkey"));
 }
+
+#[tokio::test]
+async fn beginning_again_and_again_is_slowed_down() {
+    let (net, host) = stage().await;
+    let mut stranger = Browser::new(&host);
+    for _ in 0..5 {
+        stranger.start("").await.unwrap_or_default();
+    }
+    let asked = net.seen().len();
+    let page = stranger.post("/auth/start", "").await;
+    assert_eq!(page.status, StatusCode::TOO_MANY_REQUESTS);
+    assert_eq!(net.seen().len(), asked, "nobody else is asked anything");
+}

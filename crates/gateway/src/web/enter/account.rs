@@ -9,7 +9,7 @@ use nacre_atproto::{Callback, Did, Error, Query, SignedIn};
 use nacre_wire::access::SignInMethod;
 use nacre_wire::{ApiError, ErrorKind};
 
-use super::{Answered, Caller, form_page, view, way_back};
+use super::{Answered, Caller, form_page, too_often, view, way_back};
 use crate::auth::{Away, Event, Purpose};
 use crate::web::form::Form;
 use crate::web::reply;
@@ -32,6 +32,10 @@ pub(super) async fn send_away(
     purpose: Purpose,
     way_back: Option<WayBack>,
 ) -> Answered {
+    if let Err(wait) = caller.auth().starts.check(caller.address()) {
+        return Ok(too_often(wait));
+    }
+    caller.auth().starts.failed(caller.address());
     let Some(client) = caller.auth().client() else {
         return Err(ApiError::new(
             ErrorKind::Unsupported,
@@ -57,9 +61,12 @@ pub(super) async fn callback(caller: &Caller<'_>) -> Answered {
     let query = Query::parse(caller.query());
     let state = query.as_ref().and_then(|query| query.get("state")).unwrap_or("");
     // Gone before anything else happens: a callback counts once.
-    let Some(away) = caller.auth().away.take(state, caller.browser()) else {
+    let Some(away) = caller.auth().away.take(state, &caller.browsers()) else {
         if caller.session().is_some() {
             return Ok(reply::redirect("/"));
+        }
+        if let Err(response) = caller.check_limits() {
+            return Ok(*response);
         }
         caller.refused("sign_in_refused", "a callback that nobody waits for").await;
         return Ok(reply::page(StatusCode::BAD_REQUEST, view::stale()));

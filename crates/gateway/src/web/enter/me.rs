@@ -90,7 +90,7 @@ async fn end(caller: &Caller<'_>, id: &str) -> Result<(), ApiError> {
 
 async fn add_passkey(caller: &Caller<'_>, session: &Session, form: &Form) -> Answered {
     let answer = passkey::answer(form);
-    let challenge = caller.auth().challenges.take(&answer.challenge, Some(session.hash()));
+    let challenge = caller.auth().challenges.take(&answer.challenge, &[session.hash()]);
     let ours = ChallengeFor::Enrol(session.hash());
     let Some(challenge) = challenge.filter(|challenge| challenge.asks == ours) else {
         return page(caller, session, Some("That took too long. Try again.")).await;

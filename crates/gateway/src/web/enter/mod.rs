@@ -118,9 +118,9 @@ impl Caller<'_> {
         session(self.auth(), &self.parts.headers, self.visitor.secure)
     }
 
-    /// Of the cookie that a sign-in under way is bound to.
-    fn browser(&self) -> Option<SecretHash> {
-        Cookie::Browser.found(&self.parts.headers, self.visitor.secure).next()
+    /// Of the cookie that a sign-in under way is bound to, and of those that a script may have added.
+    fn browsers(&self) -> Vec<SecretHash> {
+        Cookie::Browser.found(&self.parts.headers, self.visitor.secure).collect()
     }
 
     /// Whether somebody looks at a page, and not a script at what is on it.
@@ -154,7 +154,7 @@ impl Caller<'_> {
         let (mut response, secure) = (response, self.visitor.secure);
         let lifetime = self.auth().sessions.limits().absolute.as_secs();
         Cookie::Session.set(response.headers_mut(), &secret, secure, lifetime);
-        if self.browser().is_some() {
+        if !self.browsers().is_empty() {
             Cookie::Browser.clear(response.headers_mut(), secure);
         }
         let policy = HeaderValue::from_static("no-referrer");

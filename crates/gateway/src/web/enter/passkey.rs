@@ -43,7 +43,7 @@ pub(super) async fn sign_in(caller: &Caller<'_>, body: Body) -> Answered {
     }
     let form = Form::read(body).await?;
     let answer = answer(&form);
-    let challenge = caller.auth().challenges.take(&answer.challenge, caller.browser());
+    let challenge = caller.auth().challenges.take(&answer.challenge, &caller.browsers());
     let why = match challenge {
         Some(challenge) if challenge.asks == ChallengeFor::SignIn => {
             match caller.auth().check_passkey(&challenge, &answer).await? {
