@@ -62,6 +62,16 @@ impl Host {
         host
     }
 
+    /// Why a gateway with these settings does not start.
+    pub(crate) async fn refuses(raw: RawGatewayConfig) -> String {
+        let data = tempfile::tempdir().unwrap();
+        let config = configure(data.path().to_owned(), raw);
+        match Gateway::start(config, Arc::new(world())).await {
+            Ok(_) => panic!("it starts"),
+            Err(error) => error.to_string(),
+        }
+    }
+
     pub(crate) async fn start_watching(roles: RolesConfig) -> Self {
         let mut host = Self::start().await;
         host.stop(false).await;

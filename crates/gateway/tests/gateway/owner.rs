@@ -291,3 +291,57 @@ async fn a_computer_on_loopback_has_no_client_document() {
         405
     );
 }
+
+#[tokio::test]
+async fn a_computer_with_an_address_describes_itself_to_account_servers() {
+    let raw = RawGatewayConfig {
+        owner_did: Some("did:web:alice.example.net".to_owned()),
+        public_url: Some("https://pc.example.net".to_owned()),
+        ..Default::default()
+    };
+    let mut host = Host::start_as(raw, |_| ()).await;
+    let document = async |host: &Host, path: &str| {
+        let answer = host.get(path, &[("host", "pc.example.net")]).await;
+        assert_eq!(answer.headers["content-type"], "application/json", "{path}");
+        serde_json::from_slice::<serde_json::Value>(&answer.body).unwrap()
+    };
+    let client = document(&host, "/auth/client-metadata.json").await;
+    assert_eq!(client["client_id"], "https://pc.example.net/auth/client-metadata.json");
+    assert_eq!(
+        client["redirect_uris"],
+        serde_json::json!(["https://pc.example.net/auth/callback"])
+    );
+    assert_eq!(client["token_endpoint_auth_method"], "private_key_jwt");
+    assert_eq!(client["dpop_bound_access_tokens"], true);
+    let keys = document(&host, "/auth/jwks.json").await;
+    assert!(keys["keys"][0]["kid"].is_string() && keys["keys"][0].get("d").is_none(), "{keys}");
+    assert_eq!(crate::host::mode(&host.data.path().join("client.key")), 0o600);
+    host.stop(false).await;
+    host.start_again().await;
+    assert_eq!(document(&host, "/auth/jwks.json").await, keys, "the key stays");
+
+    let page = host.get("/login", &[HTML, ("host", "pc.example.net")]).await;
+    assert!(
+        page.text().contains("action=\"https://pc.example.net/auth/start\""),
+        "{}",
+        page.text()
+    );
+}
+
+#[tokio::test]
+async fn a_public_computer_asks_nobody_on_its_own_machine() {
+    let net = Net::start().await.unwrap();
+    let raw = |public: Option<&str>| RawGatewayConfig {
+        owner_did: Some(ALICE.to_owned()),
+        public_url: public.map(str::to_owned),
+        plc_url: Some(net.origin()),
+        ..Default::default()
+    };
+    let error = Host::refuses(raw(Some("https://pc.example.net"))).await;
+    assert!(error.contains("plain http is for this machine alone"), "{error}");
+    for nowhere in ["https://pc.example.net:8443", "http://pc.example.net", "https://10.0.0.1"] {
+        let error = Host::refuses(raw(Some(nowhere))).await;
+        assert!(error.contains(&format!("an owner cannot sign in at {nowhere}")), "{error}");
+    }
+    assert!(net.seen().is_empty());
+}
