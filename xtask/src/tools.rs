@@ -112,6 +112,13 @@ const TOOLS: &[Tool] = &[
         why: "installs what drives the browser, and works beside a history in tests",
     },
     Tool {
+        sign: Sign::Program("g++"),
+        package: "g++",
+        needed: &[For::Browser],
+        why: "compiles a part of the account server that people sign in with in tests",
+    },
+    Tool { sign: Sign::Program("make"), package: "make", needed: &[For::Browser], why: "the same" },
+    Tool {
         sign: Sign::Program("bwrap"),
         package: "bubblewrap",
         needed: &[For::BenchSandbox],

@@ -6,6 +6,9 @@ use std::time::Duration;
 
 use serde::Deserialize;
 
+use nacre_atproto::{Did, Origin};
+
+use crate::auth::{AuthConfig, SessionLimits};
 use crate::observe::{ObserveConfig, RawObserveConfig};
 use crate::sandboxes::policy::RestartPolicy;
 use crate::sandboxes::watching::RolesConfig;
@@ -32,6 +35,10 @@ pub struct RawGatewayConfig {
     pub public_url: Option<String>,
     /// Addresses and networks whose `X-Forwarded-*` is believed.
     pub trusted_proxies: Option<Vec<String>>,
+    /// Whose computer it is: the DID of an Atmosphere account.
+    pub owner_did: Option<String>,
+    /// The directory of `did:plc`, when it is not the public one.
+    pub plc_url: Option<String>,
     /// How long commands have to end when a sandbox stops.
     pub stop_grace_seconds: Option<u64>,
     pub observe: RawObserveConfig,
@@ -43,6 +50,7 @@ pub struct GatewayConfig {
     pub listen: SocketAddr,
     pub front: Front,
     pub tls: Option<TlsFiles>,
+    pub auth: AuthConfig,
     pub stop_grace: Duration,
     pub restart: RestartPolicy,
     pub observe: ObserveConfig,
@@ -53,8 +61,10 @@ pub struct GatewayConfig {
 pub enum ConfigError {
     #[error("\"{0}\" is not an address to listen on: expected something like 127.0.0.1:8080")]
     BadAddress(String),
-    #[error("{0} is not a loopback address, and nobody is named as the owner")]
-    NotLoopback(SocketAddr),
+    #[error("\"{0}\" is not a DID: expected something like did:plc:z72i7hdynkq6kh7aaaaaaaaa")]
+    BadOwner(String),
+    #[error("\"{0}\" is not a directory of DIDs: expected something like https://plc.directory")]
+    BadDirectory(String),
     #[error("\"{0}\" is not a public address: expected something like https://pc.example")]
     BadPublicUrl(String),
     #[error("TLS needs a certificate and its key, and only one of them is named")]
@@ -67,10 +77,11 @@ impl ConfigError {
     pub fn hint(&self) -> &'static str {
         match self {
             Self::BadAddress(_) => "use an IP address and a port; port 0 picks a free one",
-            Self::NotLoopback(_) => {
-                "an owner identity is required before other machines may connect; \
-                 listen on 127.0.0.1 and reach it through an SSH tunnel"
+            Self::BadOwner(_) => {
+                "OWNER_DID is the DID of your Atmosphere account, not its handle; your account's \
+                 settings or its profile page show it"
             }
+            Self::BadDirectory(_) => "write ATPROTO_PLC_URL as scheme and host, without a path",
             Self::BadPublicUrl(_) => "write scheme and host, with a port if there is one; no path",
             Self::HalfTls => "use --tls-cert FILE and --tls-key FILE together",
             Self::BadProxy(_) => "write them like 127.0.0.1 or 10.0.0.0/8",
@@ -84,9 +95,6 @@ impl RawGatewayConfig {
             None => DEFAULT_LISTEN,
             Some(text) => parse_address(&text)?,
         };
-        if !listen.ip().is_loopback() {
-            return Err(ConfigError::NotLoopback(listen));
-        }
         let tls = match (self.tls_cert, self.tls_key) {
             (Some(cert), Some(key)) => Some(TlsFiles { cert, key, look_every: LOOK_AT_TLS_FILES }),
             (None, None) => None,
@@ -103,17 +111,30 @@ impl RawGatewayConfig {
                 .map(|proxy| proxy.parse().map_err(|()| ConfigError::BadProxy(proxy)))
                 .collect::<Result<_, _>>()?,
         };
+        let auth = resolve_auth(self.owner_did, self.plc_url)?;
         Ok(GatewayConfig {
             data_dir,
             listen,
             front,
             tls,
+            auth,
             stop_grace: self.stop_grace_seconds.map_or(DEFAULT_STOP_GRACE, Duration::from_secs),
             restart: RestartPolicy::default(),
             observe: self.observe.resolve(),
             roles: RolesConfig::default(),
         })
     }
+}
+
+/// An owner that is named and cannot be read, also an empty one, is never taken for none.
+fn resolve_auth(owner: Option<String>, plc: Option<String>) -> Result<AuthConfig, ConfigError> {
+    let owner = owner.map(|did| did.parse::<Did>().map_err(|()| ConfigError::BadOwner(did)));
+    let plc = plc.map(|url| {
+        let origin = url.strip_suffix('/').unwrap_or(&url).parse::<Origin>();
+        origin.map_err(|()| ConfigError::BadDirectory(url))
+    });
+    let sessions = SessionLimits::default();
+    Ok(AuthConfig { owner: owner.transpose()?, plc: plc.transpose()?, sessions })
 }
 
 /// `ADDRESS:PORT`, `localhost:PORT` or a bare port on loopback.
@@ -139,13 +160,12 @@ mod tests {
     }
 
     #[test]
-    fn only_loopback_is_listened_on() {
+    fn addresses_are_read() {
         check("127.0.0.1:0", Ok("127.0.0.1:0"));
         check("[::1]:8080", Ok("[::1]:8080"));
         check("localhost:9000", Ok("127.0.0.1:9000"));
         check("9000", Ok("127.0.0.1:9000"));
-        let open: SocketAddr = "0.0.0.0:80".parse().unwrap();
-        check("0.0.0.0:80", Err(ConfigError::NotLoopback(open)));
+        check("0.0.0.0:80", Ok("0.0.0.0:80"));
         check("example.org:80", Err(ConfigError::BadAddress("example.org:80".to_owned())));
         check("", Err(ConfigError::BadAddress(String::new())));
     }
@@ -164,6 +184,20 @@ mod tests {
         let proxies = Some(vec!["10.0.0.1".to_owned(), "nginx".to_owned()]);
         let bad = ConfigError::BadProxy("nginx".to_owned());
         check(RawGatewayConfig { trusted_proxies: proxies, ..raw() }, bad);
+    }
+
+    #[test]
+    fn an_owner_that_cannot_be_read_is_not_taken_for_none() {
+        let resolve = |owner: &str| {
+            let raw = RawGatewayConfig { owner_did: Some(owner.to_owned()), ..Default::default() };
+            raw.resolve(PathBuf::from("/data")).map(|config| config.auth.owner.unwrap().to_string())
+        };
+        let good = "did:plc:z72i7hdynkq6kh7aaaaaaaaa";
+        assert_eq!(resolve(good).as_deref(), Ok(good));
+        for bad in ["", " ", "alice.bsky.social", "did:plc:x", "did:plc:z72i7hdynkq6kh7aaaaaaaaa "]
+        {
+            assert_eq!(resolve(bad), Err(ConfigError::BadOwner(bad.to_owned())), "{bad:?}");
+        }
     }
 
     #[test]

@@ -8,12 +8,13 @@ use std::time::{Duration, Instant};
 
 use nacre_sandbox::Driver;
 use nacre_wire::ApiError;
-use nacre_wire::control::{SandboxInfo, Shutdown, SignInLink};
+use nacre_wire::control::{SandboxInfo, SetupCode, Shutdown, SignInLink};
 use tokio::net::{TcpListener, UnixListener};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+use crate::auth::{Auth, AuthStartError};
 use crate::config::GatewayConfig;
 use crate::lock::{DataLock, LockError, SOCKET_FILE};
 use crate::observe::Observer;
@@ -22,7 +23,7 @@ use crate::store::Store;
 use crate::tls::{Certificate, TlsError};
 use crate::web::lanes::Lanes;
 use crate::web::serve::{Server, bind_tcp};
-use crate::web::{App, SignIn, Site};
+use crate::web::{App, Site};
 
 /// How long responses under way may take when the gateway stops.
 const LAST_RESPONSES: Duration = Duration::from_secs(2);
@@ -37,6 +38,8 @@ pub enum StartError {
     Listen { address: SocketAddr, source: std::io::Error },
     #[error("TLS: {0}")]
     Tls(#[from] TlsError),
+    #[error("{0}")]
+    Auth(#[from] AuthStartError),
     #[error("{0}")]
     Control(String),
     #[error("{0}")]
@@ -59,6 +62,7 @@ impl StartError {
             ),
             Self::Listen { .. } | Self::Control(_) => None,
             Self::Tls(error) => Some(error.hint().to_owned()),
+            Self::Auth(error) => error.hint().map(str::to_owned),
             Self::Sandboxes(error) => error.hint.clone(),
         }
     }
@@ -97,9 +101,9 @@ impl Gateway {
             .map_err(|source| StartError::Listen { address: config.listen, source })?;
         let store = Store::open(&config.data_dir.join("control.db"))
             .map_err(|error| StartError::Control(error.to_string()))?;
-        let sandboxes = Sandboxes::recover(&config, driver, store.clone())
-            .await
-            .map_err(StartError::Sandboxes)?;
+        let auth = start_auth(&config, address, store.clone()).await?;
+        let sandboxes =
+            Sandboxes::recover(&config, driver, store).await.map_err(StartError::Sandboxes)?;
         let lanes = Lanes::start()
             .map_err(|source| StartError::Io { what: "cannot start threads".to_owned(), source })?;
         let socket = config.data_dir.join(SOCKET_FILE);
@@ -107,7 +111,7 @@ impl Gateway {
         let (sender, shutdown) = watch::channel(None);
         let app = Arc::new(App {
             sandboxes,
-            sign_in: SignIn::new(store),
+            auth: Arc::new(auth),
             observer: Arc::new(Observer::new(config.observe)),
             data_dir: config.data_dir,
             address,
@@ -147,6 +151,8 @@ impl RunningGateway {
             let stop = self.stop.clone();
             self.connections.spawn(stop.run_until_cancelled_owned(certificate.keep_current()));
         }
+        let (stop, auth) = (self.stop.clone(), self.app.auth.clone());
+        self.connections.spawn(stop.run_until_cancelled_owned(auth.keep()));
         self.connections.spawn(server.clone().accept_tcp(tcp, tls, self.lanes.clone()));
         self.connections.spawn(server.accept_unix(unix));
         Ok(())
@@ -171,7 +177,17 @@ impl RunningGateway {
 
     /// A fresh one-time link; the one before it stops working.
     pub async fn sign_in_link(&self) -> Result<SignInLink, ApiError> {
-        self.app.sign_in.link(&self.url()).await
+        self.app.auth.link(&self.url()).await
+    }
+
+    /// A fresh code to claim this computer with; `None` when it has an owner, or cannot have one.
+    pub fn setup_code(&self) -> Result<Option<SetupCode>, ApiError> {
+        self.app.setup_code()
+    }
+
+    /// Whose computer it is, as a DID.
+    pub fn owner(&self) -> Option<String> {
+        self.app.auth.owner().map(|did| did.to_string())
     }
 
     /// Returns when somebody asks for a shutdown over the unix socket.
@@ -187,11 +203,26 @@ impl RunningGateway {
     pub async fn stop(self, how: Shutdown) {
         self.stop.cancel();
         self.connections.close();
+        self.app.auth.sweep().await;
         self.app.sandboxes.shut_down(how.stop_sandboxes).await;
         // Terminals and followed logs never end by themselves.
         let _ = tokio::time::timeout(LAST_RESPONSES, self.connections.wait()).await;
         let _ = std::fs::remove_file(&self.socket);
     }
+}
+
+/// Before any sandbox is started: nobody may be let near a computer that nobody owns.
+async fn start_auth(
+    config: &GatewayConfig,
+    address: SocketAddr,
+    store: Store,
+) -> Result<Auth, AuthStartError> {
+    let url = config.front.url(address);
+    let client = config.auth.client(&url, &config.data_dir)?;
+    // A start that is refused leaves the owner as it was.
+    let owned = config.auth.owner.is_some() || store.owner().await?.is_some();
+    config.auth.check(config.listen, owned, client.as_ref(), &url)?;
+    Auth::start(&config.auth, client, store).await
 }
 
 fn take_lock(data_dir: &Path) -> Result<DataLock, StartError> {

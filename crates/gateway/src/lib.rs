@@ -20,6 +20,7 @@
 //! second in line with the first. The library takes its configuration as values; it never reads
 //! the environment.
 
+mod auth;
 mod clock;
 mod config;
 mod gateway;
@@ -33,6 +34,7 @@ mod store;
 mod tls;
 mod web;
 
+pub use auth::{AuthConfig, AuthStartError, SessionLimits};
 pub use config::{ConfigError, GatewayConfig, RawGatewayConfig};
 pub use gateway::{Gateway, RunningGateway, StartError};
 pub use lock::{LOCK_FILE, SOCKET_FILE};

@@ -41,8 +41,6 @@ pub enum Part {
     Control,
     /// The model gateway. Nothing answers there yet.
     Provider,
-    /// Kept for signing in by identity. Nothing answers there yet.
-    Reserved,
     /// A prefix without its slash: relative links of the page behind it would lead elsewhere.
     Slash,
 }
@@ -79,9 +77,9 @@ impl Role {
 /// The first row that matches decides.
 pub static TABLE: &[Row] = &[
     gateway("/login", Auth::Nothing, Part::SignIn, &["/login"]),
-    gateway("/register", Auth::Nothing, Part::Reserved, &["/register"]),
-    gateway("/recovery", Auth::Nothing, Part::Reserved, &["/recovery"]),
-    gateway("/auth/*", Auth::Nothing, Part::Reserved, &["/auth", "/auth/", "/auth/callback"]),
+    gateway("/register", Auth::Nothing, Part::SignIn, &["/register"]),
+    gateway("/recovery", Auth::Nothing, Part::SignIn, &["/recovery"]),
+    gateway("/auth/*", Auth::Nothing, Part::SignIn, &["/auth", "/auth/", "/auth/callback"]),
     gateway(
         "/admin/sandboxes*",
         Auth::Session,
@@ -167,7 +165,6 @@ pub fn markdown() -> String {
             Owner::Gateway(Part::SignIn) => "gateway: sign-in",
             Owner::Gateway(Part::Control) => "gateway: control plane",
             Owner::Gateway(Part::Provider) => "gateway: models (nothing there yet)",
-            Owner::Gateway(Part::Reserved) => "gateway: sign-in (nothing there yet)",
             Owner::Gateway(Part::Slash) => "gateway: redirect to `/dev/`",
             Owner::Role(Role::Live) => "sandbox `live`",
             Owner::Role(Role::Dev) => "sandbox `dev`, which sees the path without `/dev`",

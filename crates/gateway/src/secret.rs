@@ -20,6 +20,11 @@ impl Secret {
         Ok(Self(hex(&random::<BYTES>()?)))
     }
 
+    /// The same with a word before it, by which it is known for what it is.
+    pub(crate) fn named(&self, prefix: &str) -> Self {
+        Self(format!("{prefix}{}", self.0))
+    }
+
     pub(crate) fn hash(&self) -> SecretHash {
         SecretHash::of(&self.0)
     }
@@ -47,7 +52,7 @@ pub(crate) fn random_id(prefix: &str) -> std::io::Result<String> {
     Ok(format!("{prefix}{}", hex(&random::<5>()?)))
 }
 
-fn random<const N: usize>() -> std::io::Result<[u8; N]> {
+pub(crate) fn random<const N: usize>() -> std::io::Result<[u8; N]> {
     let mut bytes = [0; N];
     let mut filled = 0;
     while filled < N {

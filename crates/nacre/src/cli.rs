@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand};
 
 use crate::commands::{
-    attach, completions, cp, dev, diff, doctor, down, exec, history, kill, login, logs, ls, man,
-    process, ps, restore, sandbox, shell, status, swap, undo, up,
+    attach, audit, completions, cp, dev, diff, doctor, down, exec, history, kill, login, logs, ls,
+    man, process, ps, register, restore, sandbox, sessions, shell, status, swap, token, undo, up,
 };
 
 const EXAMPLES: &str = "\
@@ -75,6 +75,14 @@ pub(crate) enum Command {
     Down(down::Down),
     /// Print a fresh sign-in link
     Login(login::Login),
+    /// Print a code to make this computer yours with
+    Register(register::Register),
+    /// Show and sign out the browsers that are signed in
+    Sessions(sessions::Sessions),
+    /// Make and revoke tokens for programs elsewhere
+    Token(token::Token),
+    /// Show who came in and who was turned away
+    Audit(audit::Audit),
     /// Show the gateway and its sandboxes
     Status(status::Status),
     /// Run a command in a sandbox
@@ -128,6 +136,10 @@ impl Command {
             Self::Up(_)
             | Self::Down(_)
             | Self::Login(_)
+            | Self::Register(_)
+            | Self::Sessions(_)
+            | Self::Token(_)
+            | Self::Audit(_)
             | Self::Status(_)
             | Self::Ps(_)
             | Self::Process(_)

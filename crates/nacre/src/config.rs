@@ -61,6 +61,9 @@ impl RawConfig {
         let file = &mut self.gateway;
         file.listen = said.listen.or(file.listen.take());
         // A variable that is there and empty says nothing.
+        // An owner is the exception: one that got lost on the way must not be taken for none.
+        file.owner_did = said.owner_did.or(file.owner_did.take());
+        file.plc_url = said.plc_url.filter(|url| !url.is_empty()).or(file.plc_url.take());
         let said_url = said.public_url.filter(|url| !url.is_empty());
         file.public_url = said_url.or(file.public_url.take());
         // The two belong together: half of each would be a third pair.
@@ -148,8 +151,12 @@ mod tests {
             tls_cert: Some("b".into()),
             tls_key: Some("b".into()),
             public_url: Some("https://b.example".to_owned()),
+            owner_did: Some("did:web:alice.net".to_owned()),
+            plc_url: Some("https://plc.example".to_owned()),
             trusted_proxy: vec!["10.0.0.2".to_owned(), "::1".to_owned()],
         });
+        assert_eq!(line.auth.owner, Some("did:web:alice.net".parse().unwrap()));
+        assert_eq!(line.auth.plc, Some("https://plc.example".parse().unwrap()));
         assert_eq!(line.listen.to_string(), "127.0.0.1:2");
         assert_eq!(line.front.public, Some("https://b.example".parse().unwrap()));
         assert_eq!(line.front.proxies, ["10.0.0.2".parse().unwrap(), "::1".parse().unwrap()]);

@@ -8,6 +8,7 @@ use nacre_wire::control::GatewayStatus;
 use serde::Serialize;
 
 use crate::failure::{Failure, Result};
+use crate::remote::Remote;
 
 /// A gateway that answered.
 pub(crate) struct Gateway {
@@ -32,6 +33,16 @@ impl Gateway {
                 std::io::ErrorKind::NotFound | std::io::ErrorKind::ConnectionRefused => Ok(None),
                 _ => Err(Failure::io(data_dir.join(SOCKET_FILE).display(), &error)),
             },
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// One on another machine.
+    pub(crate) async fn remote(remote: &Remote) -> Result<(Self, GatewayStatus)> {
+        let client = remote.client();
+        match client.get_json("/admin/sandboxes/gateway").await {
+            Ok(status) => Ok((Self { client }, status)),
+            Err(nacre_wire::client::Error::Connect(error)) => Err(Failure::io(&remote.url, &error)),
             Err(error) => Err(error.into()),
         }
     }

@@ -11,6 +11,7 @@ mod failure;
 mod history;
 mod logging;
 mod output;
+mod remote;
 mod session;
 mod terminal;
 

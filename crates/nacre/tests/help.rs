@@ -11,6 +11,8 @@ fn nacre(args: &[&str]) -> String {
         .env_remove("NACRE_CONFIG")
         .env_remove("PUBLIC_URL")
         .env_remove("NACRE_TRUSTED_PROXIES")
+        .env_remove("OWNER_DID")
+        .env_remove("ATPROTO_PLC_URL")
         .env("COLUMNS", "100")
         .output()
         .unwrap();
@@ -26,7 +28,7 @@ fn help_teaches() {
     insta::assert_snapshot!("help", nacre(&["--help"]));
     for command in [
         "up", "exec", "shell", "cp", "logs", "sandbox", "doctor", "history", "diff", "undo",
-        "redo", "restore", "dev", "swap",
+        "redo", "restore", "dev", "swap", "sessions", "token", "audit", "register",
     ] {
         insta::assert_snapshot!(format!("help-{command}"), nacre(&[command, "--help"]));
     }

@@ -11,9 +11,11 @@
 //! | `ANY /admin/sandboxes/{name}/door/*` | the rest of the path, to that sandbox's supervisor |
 //! | `GET /admin/sandboxes/gateway` | [`GatewayStatus`] |
 //! | `POST /admin/sandboxes/gateway/sign-in-link` | [`SignInLink`], on the unix socket only |
+//! | `POST /admin/sandboxes/gateway/setup-code` | [`SetupCode`], on the unix socket only |
 //! | `POST /admin/sandboxes/gateway/shutdown` | [`Shutdown`], on the unix socket only |
 //!
-//! What is about `live` and `dev` is in [`roles`](crate::roles).
+//! What is about `live` and `dev` is in [`roles`](crate::roles), who may come in in
+//! [`access`](crate::access).
 
 use serde::{Deserialize, Serialize};
 
@@ -181,6 +183,9 @@ pub struct GatewayStatus {
     pub uptime_ms: u64,
     /// Where a browser goes.
     pub url: String,
+    /// The DID of whose computer it is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub owner: Option<String>,
     pub data_dir: WirePath,
     pub driver: String,
     pub reduced: Vec<Reduction>,
@@ -191,6 +196,16 @@ pub struct GatewayStatus {
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct SignInLink {
     pub url: String,
+    pub expires_in_s: u64,
+}
+
+/// Lets somebody make a computer theirs that nobody owns.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct SetupCode {
+    /// The page to type it into.
+    pub url: String,
+    pub code: String,
     pub expires_in_s: u64,
 }
 

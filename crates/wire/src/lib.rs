@@ -2,7 +2,7 @@
 //!
 //! The crate owns three things and no state: the JSON types of the supervisor's API
 //! ([`exec`], [`files`], [`watch`], [`processes`], [`events`], [`status`]) and of the gateway's
-//! control plane ([`control`], [`roles`]), the protocol generation both sides negotiate ([`generation`]), and
+//! control plane ([`control`], [`roles`], [`access`]), the protocol generation both sides negotiate ([`generation`]), and
 //! (feature `client`) a typed client that speaks it over any byte stream ([`client`]) with the parts of a proxy
 //! ([`relay`]). Feature
 //! `openapi` describes the calls for other languages.
@@ -11,6 +11,7 @@
 //! new fields are optional, unknown fields are ignored, and a change that an old supervisor
 //! could not understand raises [`generation::CURRENT`].
 
+pub mod access;
 #[cfg(feature = "client")]
 pub mod client;
 pub mod control;

@@ -3,7 +3,8 @@
 use nacre_wire::{ApiError, ErrorKind};
 
 /// Paths under `/admin/sandboxes` that are no sandboxes.
-const RESERVED: &[&str] = &["gateway", "roles", "swap", "page", "metrics", "alerts"];
+const RESERVED: &[&str] =
+    &["gateway", "roles", "swap", "page", "metrics", "alerts", "sessions", "tokens", "audit"];
 
 /// A lower case letter, then up to 31 lower case letters, digits and dashes.
 pub(crate) fn check(name: &str) -> Result<(), ApiError> {

@@ -16,11 +16,28 @@ use super::health::{self, RoleHealth};
 use super::{Sandbox, Sandboxes, errors};
 use crate::routes::Role;
 
-/// What ties an upgraded connection to the role it was opened for.
+/// What ties an upgraded connection to the role it was opened for, and to what let it in.
 #[derive(Clone)]
 pub(crate) struct Tie {
+    pub(crate) ends: Ends,
+    /// Absent for who asked for the sandbox and not for a role.
+    pub(crate) health: Option<Arc<RoleHealth>>,
+}
+
+/// What ends an upgraded connection besides its two sides.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Ends {
+    /// The role went to another sandbox.
     pub(crate) moved: CancellationToken,
-    pub(crate) health: Arc<RoleHealth>,
+    /// The session, or the token, was revoked or has expired.
+    pub(crate) session: CancellationToken,
+}
+
+impl Tie {
+    /// For a connection to a sandbox by its name.
+    pub(crate) fn by_name(session: CancellationToken) -> Self {
+        Self { ends: Ends { session, ..Ends::default() }, health: None }
+    }
 }
 
 /// Counters of each role.
@@ -38,9 +55,10 @@ impl Sandboxes {
         }
     }
 
-    /// For a connection that is to end when the role leaves this sandbox.
-    pub(crate) fn tie(&self, role: Role, sandbox: &Sandbox) -> Tie {
-        Tie { moved: sandbox.moved.clone(), health: self.health(role).clone() }
+    /// For a connection that is to end when the role leaves this sandbox, or the session ends.
+    pub(crate) fn tie(&self, role: Role, sandbox: &Sandbox, session: CancellationToken) -> Tie {
+        let ends = Ends { moved: sandbox.moved.clone(), session };
+        Tie { ends, health: Some(self.health(role).clone()) }
     }
 
     /// Only one change of roles at a time.

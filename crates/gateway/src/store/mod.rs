@@ -4,18 +4,25 @@
 //! on disk when the call returns. Rows are written before the driver acts and corrected after, so
 //! a crash in between leaves a row that says what was meant (see `sandboxes::startup`).
 
+mod audit;
+mod owner;
+mod passkeys;
+mod recovery;
 mod roles;
 mod sessions;
 mod tables;
+mod tokens;
 
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use rusqlite::{Connection, OpenFlags};
 
+pub(crate) use passkeys::PasskeyRow;
 pub(crate) use roles::Move;
-pub(crate) use sessions::{SESSION_LIFETIME, SIGN_IN_LIFETIME};
+pub(crate) use sessions::{SIGN_IN_LIFETIME, SessionRow};
 pub(crate) use tables::{Desired, Row};
+pub(crate) use tokens::TokenRow;
 
 /// Each entry brings `user_version` up by one. Append only.
 const MIGRATIONS: &[&str] = &[
@@ -50,6 +57,51 @@ const MIGRATIONS: &[&str] = &[
         watched_until INTEGER,
         baseline TEXT,
         verdict TEXT
+    ) STRICT;
+",
+    // Sessions of before had no names to be revoked by; their browsers sign in again.
+    "
+    DROP TABLE sessions;
+    CREATE TABLE sessions (
+        id TEXT PRIMARY KEY,
+        hash BLOB NOT NULL UNIQUE,
+        method TEXT NOT NULL,
+        address TEXT,
+        agent TEXT,
+        created_at INTEGER NOT NULL,
+        seen_at INTEGER NOT NULL
+    ) STRICT;
+    CREATE TABLE owner (
+        one INTEGER PRIMARY KEY CHECK (one = 1),
+        did TEXT NOT NULL,
+        since INTEGER NOT NULL
+    ) STRICT;
+    CREATE TABLE tokens (
+        id TEXT PRIMARY KEY,
+        hash BLOB NOT NULL UNIQUE,
+        name TEXT NOT NULL UNIQUE,
+        scopes TEXT NOT NULL,
+        created_at INTEGER NOT NULL,
+        expires_at INTEGER,
+        used_at INTEGER
+    ) STRICT;
+    CREATE TABLE recovery_codes (hash BLOB PRIMARY KEY, used_at INTEGER) STRICT;
+    CREATE TABLE passkeys (
+        id BLOB PRIMARY KEY,
+        name TEXT NOT NULL,
+        host TEXT NOT NULL,
+        key BLOB NOT NULL,
+        counter INTEGER NOT NULL,
+        created_at INTEGER NOT NULL,
+        used_at INTEGER
+    ) STRICT;
+    CREATE TABLE audit (
+        id INTEGER PRIMARY KEY AUTOINCREMENT,
+        at INTEGER NOT NULL,
+        event TEXT NOT NULL,
+        who TEXT,
+        address TEXT,
+        detail TEXT
     ) STRICT;
 ",
 ];
@@ -99,6 +151,15 @@ impl Store {
         .await
         .map_err(|_| StoreError::Interrupted)?
     }
+}
+
+/// As the database keeps a time or a count; what does not fit is as far as it goes.
+fn to_sql(number: u64) -> i64 {
+    i64::try_from(number).unwrap_or(i64::MAX)
+}
+
+fn from_sql(number: i64) -> u64 {
+    u64::try_from(number).unwrap_or(0)
 }
 
 fn migrate(connection: &mut Connection) -> Result<(), StoreError> {

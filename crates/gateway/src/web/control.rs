@@ -5,12 +5,12 @@ use std::sync::Arc;
 use axum::body::{Body, Bytes};
 use axum::extract::{Extension, Path, Query, State};
 use axum::response::{IntoResponse, Response};
-use axum::routing::{any, get, post};
+use axum::routing::{any, delete, get, post};
 use axum::{Json, Router};
 use http::header::{CACHE_CONTROL, CONTENT_TYPE};
 use http::{HeaderMap, Method, Request, StatusCode, Uri};
 use nacre_wire::control::{
-    CreateSandbox, GatewayStatus, SandboxInfo, SandboxList, Shutdown, SignInLink, Stats,
+    CreateSandbox, GatewayStatus, SandboxInfo, SandboxList, Shutdown, Stats,
 };
 use nacre_wire::{ApiError, ErrorKind, WirePath};
 use serde::Deserialize;
@@ -20,7 +20,7 @@ use super::board::Notes;
 use super::headers::Forwarded;
 use super::intent::FormToken;
 use super::proxy::{self, Way};
-use super::{App, Entrance, board, follow, reply, roles, telemetry};
+use super::{App, Entrance, access, board, follow, reply, roles, telemetry};
 use crate::observe::Via;
 use crate::sandboxes::errors;
 use crate::sandboxes::policy::Op;
@@ -50,10 +50,16 @@ pub(crate) fn router(app: Arc<App>) -> Router {
         .route("/dev", get(roles::show_dev).post(roles::create_dev).delete(roles::delete_dev))
         .route("/dev/reset", post(roles::reset_dev))
         .route("/gateway", get(status))
-        .route("/gateway/sign-in-link", post(sign_in_link))
+        .route("/gateway/sign-in-link", post(access::sign_in_link))
+        .route("/gateway/setup-code", post(access::setup_code))
         .route("/gateway/shutdown", post(shutdown))
         .route("/metrics", get(telemetry::metrics))
         .route("/alerts", get(telemetry::alerts))
+        .route("/sessions", get(access::sessions))
+        .route("/sessions/{id}", delete(access::end_session))
+        .route("/tokens", get(access::tokens).post(access::create_token))
+        .route("/tokens/{id}", delete(access::revoke_token))
+        .route("/audit", get(access::audit))
         .route("/{name}", get(show).delete(destroy))
         .route("/{name}/start", post(start))
         .route("/{name}/stop", post(stop))
@@ -196,7 +202,8 @@ async fn door(
         Entrance::Unix => None,
     };
     let way = Way { observer: &app.observer, sandbox: &sandbox, via: Via::Door };
-    Ok(proxy::forward(way, path, Forwarded::by_name(peer), request).await)
+    let forwarded = Forwarded::by_name(app.auth.user(), peer);
+    Ok(proxy::forward(way, path, forwarded, request).await)
 }
 
 /// What follows `/{name}/door`, not decoded, with the query.
@@ -215,19 +222,12 @@ async fn status(State(app): Shared) -> Json<GatewayStatus> {
         pid: std::process::id(),
         uptime_ms: u64::try_from(app.started.elapsed().as_millis()).unwrap_or(u64::MAX),
         url: app.url(),
+        owner: app.auth.owner().map(|did| did.to_string()),
         data_dir: WirePath::from(&app.data_dir),
         driver: driver.name().to_owned(),
         reduced: driver.capabilities().reduced,
         sandboxes: app.sandboxes.list(),
     })
-}
-
-async fn sign_in_link(
-    State(app): Shared,
-    Extension(entrance): Extension<Entrance>,
-) -> Answer<Json<SignInLink>> {
-    require_unix(entrance)?;
-    Ok(Json(app.sign_in.link(&app.url()).await?))
 }
 
 async fn shutdown(
@@ -241,7 +241,7 @@ async fn shutdown(
     Ok(StatusCode::ACCEPTED)
 }
 
-fn require_unix(entrance: Entrance) -> Answer<()> {
+pub(super) fn require_unix(entrance: Entrance) -> Answer<()> {
     match entrance {
         Entrance::Unix => Ok(()),
         Entrance::Tcp(_) => Err(ApiError::new(

@@ -40,6 +40,8 @@ const CLAIMED_PREFIXES: &[&str] = &["x-nacre-", "x-forwarded-"];
 /// What the gateway vouches for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Forwarded {
+    /// Whose computer it is.
+    pub(crate) user: HeaderValue,
     /// Its address. Absent when the client came over the unix socket.
     pub(crate) peer: Option<HeaderValue>,
     pub(crate) prefix: &'static str,
@@ -51,9 +53,8 @@ pub(crate) struct Forwarded {
 
 impl Forwarded {
     /// To a sandbox by its name, for programs: no role, and so no cookies.
-    pub(crate) fn by_name(peer: Option<IpAddr>) -> Self {
-        let peer = peer.and_then(address);
-        Self { peer, prefix: "", secure: false, jar: None }
+    pub(crate) fn by_name(user: HeaderValue, peer: Option<IpAddr>) -> Self {
+        Self { user, peer: peer.and_then(address), prefix: "", secure: false, jar: None }
     }
 }
 
@@ -78,7 +79,7 @@ pub(crate) fn inward(headers: &mut HeaderMap, forwarded: &Forwarded) {
         None => drop(headers.remove(COOKIE)),
     }
     let host = headers.get(HOST).cloned().unwrap_or(HeaderValue::from_static("localhost"));
-    headers.insert(USER.clone(), HeaderValue::from_static("owner"));
+    headers.insert(USER.clone(), forwarded.user.clone());
     headers.insert(FORWARDED_HOST.clone(), host.clone());
     let scheme = if forwarded.secure { "https" } else { "http" };
     headers.insert(FORWARDED_PROTO.clone(), HeaderValue::from_static(scheme));
@@ -197,6 +198,7 @@ mod tests {
         inward(
             &mut headers,
             &Forwarded {
+                user: HeaderValue::from_static("did:web:alice.net"),
                 peer: address([127, 0, 0, 1].into()),
                 prefix: "/dev",
                 secure: true,
@@ -208,7 +210,7 @@ mod tests {
             ("accept", "text/html"),
             ("te", "trailers"),
             ("connection", "te"),
-            ("x-nacre-user", "owner"),
+            ("x-nacre-user", "did:web:alice.net"),
             ("x-forwarded-host", "127.0.0.1:8080"),
             ("cookie", "a=1"),
             ("x-forwarded-proto", "https"),
@@ -225,7 +227,7 @@ mod tests {
             ("upgrade", "websocket"),
             ("sec-websocket-key", "k"),
         ]);
-        inward(&mut headers, &Forwarded::by_name(None));
+        inward(&mut headers, &Forwarded::by_name(HeaderValue::from_static("owner"), None));
         assert_eq!(headers["upgrade"], "websocket");
         assert_eq!(headers["connection"], "upgrade");
         assert_eq!(headers["sec-websocket-key"], "k");
@@ -237,7 +239,7 @@ mod tests {
             let mut headers =
                 map(&[("connection", "upgrade, http2-settings"), ("http2-settings", "x")]);
             headers.insert(UPGRADE, HeaderValue::from_static(upgrade));
-            inward(&mut headers, &Forwarded::by_name(None));
+            inward(&mut headers, &Forwarded::by_name(HeaderValue::from_static("owner"), None));
             for name in ["upgrade", "connection", "http2-settings"] {
                 assert!(!headers.contains_key(name), "{upgrade}: {name}");
             }

@@ -5,11 +5,14 @@
 //! the unix socket, where the kernel says who it is. A request that can be read in two ways goes
 //! no further than [`target`].
 
+mod access;
 mod away;
 mod board;
 mod control;
 mod cookies;
+mod enter;
 mod follow;
+mod form;
 mod guard;
 mod headers;
 mod intent;
@@ -19,10 +22,10 @@ mod proxy;
 pub(crate) mod reply;
 mod roles;
 pub(crate) mod serve;
-mod sign_in;
 mod socket;
 mod target;
 mod telemetry;
+mod until;
 pub(crate) mod visitor;
 mod way_back;
 
@@ -34,9 +37,9 @@ use std::time::Instant;
 use axum::Router;
 use axum::body::Body;
 use axum::response::Response;
-use http::header::{CONNECTION, HOST, UPGRADE};
+use http::header::{AUTHORIZATION, CONNECTION, HOST, UPGRADE};
 use http::uri::PathAndQuery;
-use http::{HeaderValue, Request, Version};
+use http::{HeaderMap, HeaderValue, Request, Version};
 use hyper::body::{Body as _, Incoming};
 use nacre_wire::control::Shutdown;
 use nacre_wire::{ApiError, ErrorKind};
@@ -45,17 +48,19 @@ use tokio::sync::watch;
 use tokio_util::task::AbortOnDropHandle;
 use tower::ServiceExt;
 
+use crate::auth::{Auth, Event, Pass, TOKEN_PREFIX};
 use crate::observe::{Observer, Upgrade, Via};
-use crate::routes::{Auth, Owner, Part, Role};
-use crate::sandboxes::Sandboxes;
+use crate::routes::{self, Owner, Part, Role};
+use crate::sandboxes::roles::Tie;
+use crate::sandboxes::{Sandbox, Sandboxes};
 use away::Asker;
 use cookies::Jar;
 use headers::Forwarded;
 use intent::FormToken;
 use proxy::Way;
-pub(crate) use sign_in::SignIn;
 use target::{Refusal, Target};
 use visitor::{Front, Visitor};
+pub(crate) use way_back::WayBack;
 
 /// How a request came in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -69,7 +74,7 @@ pub(crate) enum Entrance {
 /// Everything the handlers share.
 pub(crate) struct App {
     pub(crate) sandboxes: Sandboxes,
-    pub(crate) sign_in: SignIn,
+    pub(crate) auth: Arc<Auth>,
     pub(crate) observer: Arc<Observer>,
     pub(crate) data_dir: PathBuf,
     pub(crate) address: SocketAddr,
@@ -82,10 +87,7 @@ pub(crate) struct App {
 impl App {
     /// What to open in a browser.
     pub(crate) fn url(&self) -> String {
-        match &self.front.public {
-            Some(public) => public.origin(),
-            None => format!("{}://{}", if self.front.tls { "https" } else { "http" }, self.address),
-        }
+        self.front.url(self.address)
     }
 }
 
@@ -144,42 +146,102 @@ impl Site {
         target: Target,
         mut request: Request<Body>,
     ) -> Response {
-        match target.row.auth {
-            Auth::Nothing => {}
-            Auth::PolicyToken => return no_policy_token(),
-            Auth::Session => {
-                let session = self.app.sign_in.session(request.headers(), visitor.secure).await;
-                let Some(session) = session else {
-                    self.turned_away(target.row.owner, &request, Upgrade::Unauthenticated);
-                    return reply::sign_in_first(&request);
-                };
-                if target.row.owner == Owner::Gateway(Part::Control) {
-                    request.extensions_mut().insert(FormToken::of(session));
-                }
-                if let Err(error) = guard::check_same_origin(&request, &visitor) {
-                    self.turned_away(target.row.owner, &request, Upgrade::Origin);
-                    return reply::error(&error);
-                }
-            }
-        }
-        match target.row.owner {
-            Owner::Gateway(Part::SignIn) => {
-                Box::pin(sign_in::answer(&self.app.sign_in, request, visitor.secure)).await
-            }
+        let pass = match target.row.auth {
+            routes::Auth::Nothing => None,
+            routes::Auth::PolicyToken => return no_policy_token(),
+            routes::Auth::Session => match self.admit(&visitor, target.row.owner, &request) {
+                Ok(pass) => Some(pass),
+                Err(refusal) => return *refusal,
+            },
+        };
+        let Some(pass) = pass else {
+            return Box::pin(enter::answer(&self.app, &visitor, request)).await;
+        };
+        let ended = pass.ended().clone();
+        let response = match target.row.owner {
             Owner::Gateway(Part::Control) => {
-                if let Err(error) = intent::check_not_a_script(&request) {
-                    return reply::error(&error);
-                }
                 let address = SocketAddr::new(visitor.ip, peer.port());
+                if let Some(session) = pass.session() {
+                    request.extensions_mut().insert(FormToken::of(session.hash()));
+                }
+                request.extensions_mut().insert(Tie::by_name(ended.clone()));
+                request.extensions_mut().insert(pass);
                 Box::pin(self.control(Entrance::Tcp(address), request)).await
             }
             Owner::Gateway(Part::Slash) => reply::add_slash(&request),
-            Owner::Gateway(Part::Provider | Part::Reserved) => nothing_here(&request),
+            Owner::Gateway(Part::SignIn | Part::Provider) => nothing_here(&request),
             Owner::Role(role) => match intent::check_service_worker(&request) {
-                Ok(()) => self.forward(&visitor, role, target.path, request).await,
+                Ok(()) => {
+                    let tie = |sandbox: &_| self.app.sandboxes.tie(role, sandbox, ended.clone());
+                    self.forward(&visitor, role, target.path, tie, request).await
+                }
                 Err(error) => reply::error(&error),
             },
+        };
+        until::until(&ended, response)
+    }
+
+    /// Whether a request may go where it wants to. Who comes with a cookie also has to show that they
+    /// meant to; a token is sent by nobody by accident.
+    fn admit(
+        &self,
+        visitor: &Visitor,
+        owner: Owner,
+        request: &Request<Body>,
+    ) -> Result<Pass, Box<Response>> {
+        if let Some(token) = bearer(request.headers()) {
+            return self.admit_token(visitor, owner, token, request);
         }
+        let session = enter::session(&self.app.auth, request.headers(), visitor.secure);
+        let Some(session) = session else {
+            self.turned_away(owner, request, Upgrade::Unauthenticated);
+            return Err(Box::new(reply::sign_in_first(request)));
+        };
+        let meant = guard::check_same_origin(request, visitor).and_then(|()| match owner {
+            Owner::Gateway(Part::Control) => intent::check_not_a_script(request),
+            Owner::Gateway(_) | Owner::Role(_) => Ok(()),
+        });
+        meant.map_err(|error| {
+            self.turned_away(owner, request, Upgrade::Origin);
+            Box::new(reply::error(&error))
+        })?;
+        Ok(Pass::Session(session))
+    }
+
+    fn admit_token(
+        &self,
+        visitor: &Visitor,
+        owner: Owner,
+        token: &str,
+        request: &Request<Body>,
+    ) -> Result<Pass, Box<Response>> {
+        let refused = |kind, message: &str, hint: &str| {
+            self.turned_away(owner, request, Upgrade::Unauthenticated);
+            Err(Box::new(reply::error(&ApiError::new(kind, message).hint(hint))))
+        };
+        let auth = &self.app.auth;
+        let Some(token) = auth.tokens.check(token) else {
+            // One that is good is let in all the same: others may share its address.
+            if auth.limits.check(visitor.ip).is_err() {
+                return refused(
+                    ErrorKind::Unauthorized,
+                    "too many attempts failed",
+                    "wait a while",
+                );
+            }
+            auth.limits.failed(visitor.ip);
+            let event = Event::of("token_refused").by("-").from(visitor.ip);
+            let auth = auth.clone();
+            tokio::spawn(async move { auth.note(event).await });
+            let hint = "it may have been revoked or have expired; see nacre token list";
+            return refused(ErrorKind::Unauthorized, "this token is not known", hint);
+        };
+        let upgrade = request.headers().contains_key(UPGRADE);
+        if !token.allows(owner, request.method(), upgrade) {
+            let hint = "nacre token create makes one with other scopes";
+            return refused(ErrorKind::Permission, "this token is not for that", hint);
+        }
+        Ok(Pass::Token(token))
     }
 
     fn turned_away(&self, owner: Owner, request: &Request<Body>, why: Upgrade) {
@@ -207,6 +269,7 @@ impl Site {
         visitor: &Visitor,
         role: Role,
         path: PathAndQuery,
+        tie: impl FnOnce(&Sandbox) -> Tie,
         mut request: Request<Body>,
     ) -> Response {
         let Some(sandbox) = self.app.sandboxes.by_role(role) else {
@@ -221,21 +284,28 @@ impl Site {
             };
         };
         let forwarded = Forwarded {
+            user: self.app.auth.user(),
             peer: headers::address(visitor.ip),
             prefix: role.prefix(),
             secure: visitor.secure,
             jar: Some(Jar { role, secure: visitor.secure }),
         };
-        let sandboxes = &self.app.sandboxes;
         let upgrade = request.headers().contains_key(UPGRADE);
         if upgrade {
-            request.extensions_mut().insert(sandboxes.tie(role, &sandbox));
+            request.extensions_mut().insert(tie(&sandbox));
         }
         let way = Way { observer: &self.app.observer, sandbox: &sandbox, via: Via::Role(role) };
         let response = proxy::forward(way, path, forwarded, request).await;
-        sandboxes.health(role).count(upgrade, response.status().as_u16());
+        self.app.sandboxes.health(role).count(upgrade, response.status().as_u16());
         response
     }
+}
+
+/// A token of ours. Other schemes and other people's tokens are an app's own business, and stay here.
+fn bearer(headers: &HeaderMap) -> Option<&str> {
+    let (scheme, token) = headers.get(AUTHORIZATION)?.to_str().ok()?.split_once(' ')?;
+    let token = token.trim_start();
+    (scheme.eq_ignore_ascii_case("bearer") && token.starts_with(TOKEN_PREFIX)).then_some(token)
 }
 
 /// What follows on a connection whose client we do not understand is not understood either.

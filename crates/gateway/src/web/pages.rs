@@ -1,14 +1,5 @@
 //! The few pages that the gateway itself shows.
 
-pub(crate) fn sign_in() -> String {
-    layout(
-        "Sign in",
-        "<p>This is somebody's computer. If it is yours, ask it for a link:</p>\
-         <pre>nacre login</pre>\
-         <p>and open the link here. It works once, within ten minutes.</p>",
-    )
-}
-
 pub(crate) fn link_spent() -> String {
     layout(
         "This link no longer works",

@@ -13,7 +13,6 @@ use nacre_wire::relay::{Answer, Joined, Raw, Upload};
 use nacre_wire::{ApiError, ErrorKind};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
-use tokio_util::sync::CancellationToken;
 
 use super::away::{self, Asker};
 use super::headers::{self, Forwarded};
@@ -23,7 +22,7 @@ use crate::observe::{Exchange, Observer, Upgrade, Via};
 use crate::sandboxes::Sandbox;
 use crate::sandboxes::door::DoorError;
 use crate::sandboxes::errors;
-use crate::sandboxes::roles::Tie;
+use crate::sandboxes::roles::{Ends, Tie};
 
 /// Says who answered, or should have: `live`, `dev` or `door`.
 static ROLE: HeaderName = HeaderName::from_static("x-nacre-role");
@@ -47,7 +46,7 @@ pub(crate) async fn forward(
     let asked = request.uri().path_and_query().cloned().unwrap_or(PathAndQuery::from_static("/"));
     let mut exchange = Exchange::begin(way.observer, way.sandbox, way.via, request.method(), asked);
     let navigation = reply::is_navigation(request.method(), request.headers());
-    // Absent for who asked for this sandbox and not for a role.
+    // Absent for who asked for this sandbox on the unix socket.
     let tie = request.extensions_mut().remove::<Tie>();
     headers::inward(request.headers_mut(), &forwarded);
     let protocol = Protocol::of(request.headers());
@@ -128,7 +127,7 @@ fn switched_unasked() -> Response {
     response
 }
 
-/// Joins the two ends until both are done or the role moves.
+/// Joins the two ends until both are done, the role moves or the session ends.
 async fn tunnel(
     client: OnUpgrade,
     raw: Raw,
@@ -151,7 +150,7 @@ async fn tunnel(
     exchange.parted(joined);
 }
 
-/// A tunnel without a tie is not told when a role moves.
+/// Without a tie, nothing but its two sides ends it.
 async fn join<C>(client: C, early: Bytes, raw: Raw, protocol: Protocol, tie: Option<Tie>) -> Joined
 where
     C: AsyncRead + AsyncWrite + Unpin,
@@ -159,9 +158,9 @@ where
     // Even when empty it can hold on to a large piece of memory.
     let early = if early.is_empty() { Bytes::new() } else { early };
     let early = Early { client: early, sandbox: raw.early };
-    let (moved, _open) = match tie {
-        Some(tie) => (tie.moved, Some(tie.health.open_socket())),
-        None => (CancellationToken::new(), None),
+    let (ends, _open) = match tie {
+        Some(tie) => (tie.ends, tie.health.map(|health| health.open_socket())),
+        None => (Ends::default(), None),
     };
-    socket::join(client, raw.stream, early, protocol, moved).await
+    socket::join(client, raw.stream, early, protocol, ends).await
 }

@@ -41,6 +41,10 @@ pub(crate) fn add_slash(request: &Request<Body>) -> Response {
     response
 }
 
+/// What a page of the gateway's own may load and run: nothing.
+pub(crate) const CONTENT_POLICY: &str =
+    "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'; base-uri 'none'";
+
 /// A page of the gateway's own: no scripts, no frames, nothing kept, no hold for the page that opened
 /// it, and no address handed on (the sign-in link is one).
 pub(crate) fn page(status: StatusCode, html: String) -> Response {
@@ -48,10 +52,7 @@ pub(crate) fn page(status: StatusCode, html: String) -> Response {
         ("cache-control", "no-store"),
         ("cross-origin-opener-policy", "same-origin"),
         ("x-frame-options", "DENY"),
-        (
-            "content-security-policy",
-            "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'; base-uri 'none'",
-        ),
+        ("content-security-policy", CONTENT_POLICY),
         ("referrer-policy", "no-referrer"),
         ("x-content-type-options", "nosniff"),
     ];

@@ -1,4 +1,5 @@
-//! The life of an upgraded connection: bytes both ways, and a close frame when its role moves.
+//! The life of an upgraded connection: bytes both ways, and a close frame when its role moves or its
+//! session ends.
 //!
 //! Bytes are passed on as they come. For a WebSocket the headers of its frames are followed, and
 //! nothing else of them, to know where one ends: there the gateway can say a word of its own without
@@ -10,10 +11,12 @@ use std::time::Duration;
 use axum::body::Bytes;
 use http::HeaderMap;
 use http::header::UPGRADE;
+use nacre_wire::access::{SESSION_ENDED, SESSION_ENDED_REASON};
 use nacre_wire::relay::{Joined, Side, Tunnel};
 use nacre_wire::roles::{ROLE_MOVED, ROLE_MOVED_REASON};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
-use tokio_util::sync::CancellationToken;
+
+use crate::sandboxes::roles::Ends;
 
 /// What is read at once of a frame that is still to end.
 const PIECE: usize = 2 * 1024;
@@ -121,16 +124,44 @@ impl Frames {
     }
 }
 
-/// A close frame that says where the role went. With a mask of zeros the payload is as it is.
-fn close_frame(sender: Sender) -> Vec<u8> {
+/// Why the gateway closes a connection.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Close {
+    RoleMoved,
+    SessionEnded,
+}
+
+impl Close {
+    fn words(self) -> (u16, &'static str) {
+        match self {
+            Self::RoleMoved => (ROLE_MOVED, ROLE_MOVED_REASON),
+            Self::SessionEnded => (SESSION_ENDED, SESSION_ENDED_REASON),
+        }
+    }
+}
+
+impl Ends {
+    /// Returns when either has come. Who is no longer let in is told that, whatever else happened.
+    async fn come(&self) -> Close {
+        tokio::select! {
+            biased;
+            () = self.session.cancelled() => Close::SessionEnded,
+            () = self.moved.cancelled() => Close::RoleMoved,
+        }
+    }
+}
+
+/// A close frame that says why. With a mask of zeros the payload is as it is.
+fn close_frame(sender: Sender, why: Close) -> Vec<u8> {
     let masked = sender == Sender::Client;
-    let length = 2 + ROLE_MOVED_REASON.len() as u8;
+    let (code, reason) = why.words();
+    let length = 2 + reason.len() as u8;
     let mut frame = vec![0x88, length | if masked { 0x80 } else { 0 }];
     if masked {
         frame.extend([0; 4]);
     }
-    frame.extend(ROLE_MOVED.to_be_bytes());
-    frame.extend(ROLE_MOVED_REASON.as_bytes());
+    frame.extend(code.to_be_bytes());
+    frame.extend(reason.as_bytes());
     frame
 }
 
@@ -141,13 +172,13 @@ pub(crate) struct Early {
     pub(crate) sandbox: Bytes,
 }
 
-/// Passes bytes between the two until both are done, or the role moves.
+/// Passes bytes between the two until both are done, or one of `ends` comes.
 pub(crate) async fn join<C, S>(
     client: C,
     sandbox: S,
     early: Early,
     protocol: Protocol,
-    moved: CancellationToken,
+    ends: Ends,
 ) -> Joined
 where
     C: AsyncRead + AsyncWrite + Unpin,
@@ -162,14 +193,14 @@ where
     // Either end may simply go away; that is how most terminals are closed.
     let ended = tokio::select! {
         biased;
-        () = moved.cancelled() => None,
+        why = ends.come() => Err(why),
         broken = poll_fn(|cx| tunnel.poll(cx, &mut |side, bytes| places.pass(side, bytes))) => {
-            Some(broken)
+            Ok(broken)
         }
     };
     match ended {
-        Some(broken) => Joined { broken, ..tunnel.passed() },
-        None => part(tunnel, places).await,
+        Ok(broken) => Joined { broken, ..tunnel.passed() },
+        Err(why) => Box::pin(part(tunnel, places, why)).await,
     }
 }
 
@@ -188,9 +219,9 @@ impl Places {
     }
 }
 
-/// The role has moved: ends the frames that are under way, says so, and reads on without passing
-/// anything more, so that an answer does not reset the connection.
-async fn part<C, S>(mut tunnel: Tunnel<C, S>, places: Places) -> Joined
+/// It is to go: ends the frames that are under way, says why, and reads on without passing anything
+/// more, so that an answer does not reset the connection.
+async fn part<C, S>(mut tunnel: Tunnel<C, S>, places: Places, why: Close) -> Joined
 where
     C: AsyncRead + AsyncWrite + Unpin,
     S: AsyncRead + AsyncWrite + Unpin,
@@ -201,8 +232,8 @@ where
     let (client_read, client_write) = tokio::io::split(tunnel.near);
     let (sandbox_read, sandbox_write) = tokio::io::split(tunnel.far);
     let [near_rest, far_rest] = rests;
-    let inward = Parting { sender: Sender::Client, frames: near, rest: near_rest };
-    let outward = Parting { sender: Sender::Server, frames: far, rest: far_rest };
+    let inward = Parting { sender: Sender::Client, why, frames: near, rest: near_rest };
+    let outward = Parting { sender: Sender::Server, why, frames: far, rest: far_rest };
     let (more_in, more_out) = tokio::join!(
         inward.part(client_read, sandbox_write),
         outward.part(sandbox_read, client_write)
@@ -213,6 +244,7 @@ where
 /// The end of one direction.
 struct Parting {
     sender: Sender,
+    why: Close,
     /// Absent when it carries no frames.
     frames: Option<Frames>,
     /// Read and not yet passed on; absent when the sender has said all.
@@ -228,7 +260,8 @@ impl Parting {
     {
         let mut passed = 0;
         if let (Some(frames), Some(rest)) = (self.frames, self.rest) {
-            let last = say_goodbye(&mut from, &mut to, frames, rest, self.sender, &mut passed);
+            let close = close_frame(self.sender, self.why);
+            let last = say_goodbye(&mut from, &mut to, frames, rest, &close, &mut passed);
             let _ = tokio::time::timeout(LAST_WORDS, last).await;
         }
         let drained = async {
@@ -247,7 +280,7 @@ async fn say_goodbye<R, W>(
     to: &mut W,
     mut frames: Frames,
     rest: Bytes,
-    sender: Sender,
+    close: &[u8],
     passed: &mut u64,
 ) -> std::io::Result<()>
 where
@@ -267,7 +300,7 @@ where
         *passed += ours as u64;
     }
     if frames.at_boundary() {
-        to.write_all(&close_frame(sender)).await?;
+        to.write_all(close).await?;
         to.flush().await?;
     }
     Ok(())
@@ -349,10 +382,10 @@ mod tests {
     #[test]
     fn after_a_close_there_is_nothing_to_add() {
         let mut tracker = Frames::default();
-        tracker.pass(&close_frame(Sender::Server));
+        tracker.pass(&close_frame(Sender::Server, Close::RoleMoved));
         assert!(!tracker.at_boundary());
         let mut tracker = Frames::default();
-        tracker.pass(&close_frame(Sender::Client));
+        tracker.pass(&close_frame(Sender::Client, Close::RoleMoved));
         assert!(!tracker.at_boundary());
     }
 
@@ -360,38 +393,53 @@ mod tests {
     async fn a_frame_under_way_is_finished_before_the_close() {
         let (client, mut browser) = tokio::io::duplex(1 << 20);
         let (sandbox, mut app) = tokio::io::duplex(1 << 20);
-        let moved = CancellationToken::new();
+        let ends = Ends::default();
         let joined = tokio::spawn(join(
             client,
             sandbox,
             Early::default(),
             Protocol::WebSocket,
-            moved.clone(),
+            ends.clone(),
         ));
         let message = frame(2, 1000, false);
         app.write_all(&message[..100]).await.unwrap();
         let mut seen = vec![0; 100];
         browser.read_exact(&mut seen).await.unwrap();
-        moved.cancel();
+        ends.moved.cancel();
         app.write_all(&message[100..]).await.unwrap();
         app.write_all(&frame(1, 5, false)).await.unwrap();
         browser.read_to_end(&mut seen).await.unwrap();
-        assert_eq!(seen, [message, close_frame(Sender::Server)].concat());
+        assert_eq!(seen, [message, close_frame(Sender::Server, Close::RoleMoved)].concat());
         drop(browser);
         let mut told = Vec::new();
         app.read_to_end(&mut told).await.unwrap();
-        assert_eq!(told, close_frame(Sender::Client));
+        assert_eq!(told, close_frame(Sender::Client, Close::RoleMoved));
         drop(app);
         joined.await.unwrap();
+    }
+
+    #[tokio::test]
+    async fn a_session_that_ended_is_what_is_told_even_if_the_role_moved_too() {
+        let (client, mut browser) = tokio::io::duplex(1 << 16);
+        let (sandbox, app) = tokio::io::duplex(1 << 16);
+        let ends = Ends::default();
+        ends.moved.cancel();
+        ends.session.cancel();
+        tokio::spawn(join(client, sandbox, Early::default(), Protocol::WebSocket, ends));
+        let mut seen = Vec::new();
+        browser.read_to_end(&mut seen).await.unwrap();
+        assert_eq!(seen, close_frame(Sender::Server, Close::SessionEnded));
+        assert_eq!(seen[2..4], 4002_u16.to_be_bytes());
+        drop(app);
     }
 
     #[tokio::test]
     async fn what_is_not_a_websocket_is_just_closed() {
         let (client, mut browser) = tokio::io::duplex(1 << 16);
         let (sandbox, app) = tokio::io::duplex(1 << 16);
-        let moved = CancellationToken::new();
-        tokio::spawn(join(client, sandbox, Early::default(), Protocol::Other, moved.clone()));
-        moved.cancel();
+        let ends = Ends::default();
+        tokio::spawn(join(client, sandbox, Early::default(), Protocol::Other, ends.clone()));
+        ends.moved.cancel();
         let mut seen = Vec::new();
         browser.read_to_end(&mut seen).await.unwrap();
         assert_eq!(seen, b"");
@@ -402,13 +450,8 @@ mod tests {
     async fn an_end_that_breaks_takes_the_other_with_it() {
         let (client, browser) = tokio::io::duplex(16);
         let (sandbox, mut app) = tokio::io::duplex(16);
-        let joined = tokio::spawn(join(
-            client,
-            sandbox,
-            Early::default(),
-            Protocol::Other,
-            CancellationToken::new(),
-        ));
+        let joined =
+            tokio::spawn(join(client, sandbox, Early::default(), Protocol::Other, Ends::default()));
         drop(browser);
         let mut seen = Vec::new();
         app.read_to_end(&mut seen).await.unwrap();
@@ -420,13 +463,7 @@ mod tests {
     async fn one_side_that_has_said_all_does_not_end_the_other() {
         let (client, mut browser) = tokio::io::duplex(1 << 16);
         let (sandbox, mut app) = tokio::io::duplex(1 << 16);
-        tokio::spawn(join(
-            client,
-            sandbox,
-            Early::default(),
-            Protocol::Other,
-            CancellationToken::new(),
-        ));
+        tokio::spawn(join(client, sandbox, Early::default(), Protocol::Other, Ends::default()));
         browser.write_all(b"question").await.unwrap();
         browser.shutdown().await.unwrap();
         let mut asked = Vec::new();

@@ -2,7 +2,7 @@
 //! believed. Pure.
 
 use std::borrow::Cow;
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::str::FromStr;
 
 use http::{HeaderMap, HeaderValue, Uri};
@@ -50,9 +50,22 @@ impl Visitor {
     pub(crate) fn origin(&self) -> String {
         origin(self.secure, self.host.to_str().unwrap_or_default())
     }
+
+    /// The host without its port.
+    pub(crate) fn name(&self) -> &str {
+        host_name(self.host.to_str().unwrap_or_default())
+    }
 }
 
 impl Front {
+    /// What to open in a browser, when we listen there.
+    pub(crate) fn url(&self, address: SocketAddr) -> String {
+        match &self.public {
+            Some(public) => public.origin(),
+            None => origin(self.tls, &address.to_string()),
+        }
+    }
+
     /// Fails when the request is for another computer: a page on another name that resolves to
     /// this machine (DNS rebinding) is no page of ours.
     pub(crate) fn visitor(

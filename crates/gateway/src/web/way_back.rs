@@ -24,8 +24,9 @@ impl WayBack {
         let path = text.split(['?', '#']).next().unwrap_or("");
         let plain = text.len() <= LONGEST && text.bytes().all(|byte| matches!(byte, b'!'..=b'~'));
         let owner = check_path(path).ok()?.owner;
+        // Of signing in, only the owner's own page is somewhere to go.
         let leads_away =
-            matches!(owner, Owner::Gateway(Part::SignIn | Part::Reserved | Part::Provider));
+            path != "/auth/me" && matches!(owner, Owner::Gateway(Part::SignIn | Part::Provider));
         (plain && !text.contains('\\') && !leads_away).then(|| Self(text.to_owned()))
     }
 
@@ -70,7 +71,9 @@ mod tests {
 
     #[test]
     fn only_paths_of_ours_are_ways_back() {
-        for good in ["/", "/desktop?a=b&c=//d#e", "/dev/", "/dev", "/admin/sandboxes", "/a%20b"] {
+        for good in
+            ["/", "/desktop?a=b&c=//d#e", "/dev/", "/dev", "/admin/sandboxes", "/a%20b", "/auth/me"]
+        {
             assert_eq!(WayBack::parse(good).unwrap().as_str(), good);
         }
         for bad in [

@@ -27,7 +27,7 @@ pub(crate) struct Host {
     pub(crate) world: FakeDriver,
     pub(crate) data: tempfile::TempDir,
     pub(crate) address: SocketAddr,
-    config: GatewayConfig,
+    pub(crate) config: GatewayConfig,
     running: Option<(Runtime, RunningGateway)>,
 }
 
@@ -60,6 +60,16 @@ impl Host {
         let mut host = Self { world, data, address, config, running: None };
         host.start_again().await;
         host
+    }
+
+    /// Why a gateway with these settings does not start.
+    pub(crate) async fn refuses(raw: RawGatewayConfig) -> String {
+        let data = tempfile::tempdir().unwrap();
+        let config = configure(data.path().to_owned(), raw);
+        match Gateway::start(config, Arc::new(world())).await {
+            Ok(_) => panic!("it starts"),
+            Err(error) => error.to_string(),
+        }
     }
 
     pub(crate) async fn start_watching(roles: RolesConfig) -> Self {

@@ -4,19 +4,25 @@
 
 mod board;
 mod bodies;
+mod browser;
 mod framing;
 mod host;
+mod hostile;
 mod lifecycle;
+mod lost;
 mod messages;
 mod observe;
+mod owner;
 mod paths;
 mod proxy;
 mod raw;
 mod recovery;
 mod roles;
+mod sessions;
 mod sign_in;
 mod swap;
 mod tls;
+mod tokens;
 mod upgrades;
 mod watch;
 mod way_up;

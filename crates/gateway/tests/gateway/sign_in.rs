@@ -16,7 +16,9 @@ async fn a_link_opens_one_session_however_many_race_for_it() {
     let (won, lost): (Vec<_>, Vec<_>) =
         answers.iter().partition(|answer| answer.status == StatusCode::SEE_OTHER);
     assert_eq!((won.len(), lost.len()), (1, 15));
-    assert!(lost.iter().all(|answer| answer.status == StatusCode::UNAUTHORIZED));
+    // The address that all of them come from has failed a little often by then.
+    let refusals = [StatusCode::UNAUTHORIZED, StatusCode::TOO_MANY_REQUESTS];
+    assert!(lost.iter().all(|answer| refusals.contains(&answer.status)));
 
     let cookie = won[0].headers["set-cookie"].to_str().unwrap();
     for part in ["; Path=/", "; HttpOnly", "; SameSite=Lax", "; Max-Age=2592000"] {

@@ -33,7 +33,11 @@ fn pair(live: &str, dev: &str) -> (String, String) {
     (live.to_owned(), dev.to_owned())
 }
 
-async fn open(host: &Host, cookie: &str, path: &str) -> WebSocketStream<tokio::net::TcpStream> {
+pub(crate) async fn open(
+    host: &Host,
+    cookie: &str,
+    path: &str,
+) -> WebSocketStream<tokio::net::TcpStream> {
     let stream = tokio::net::TcpStream::connect(host.address).await.unwrap();
     let request = http::Request::get(format!("ws://{}{path}", host.address))
         .header("host", host.address.to_string())

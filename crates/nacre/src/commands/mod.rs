@@ -1,6 +1,7 @@
 //! One module per command: its arguments and what it does.
 
 pub(crate) mod attach;
+pub(crate) mod audit;
 pub(crate) mod completions;
 pub(crate) mod cp;
 pub(crate) mod dev;
@@ -16,11 +17,14 @@ pub(crate) mod ls;
 pub(crate) mod man;
 pub(crate) mod process;
 pub(crate) mod ps;
+pub(crate) mod register;
 pub(crate) mod restore;
 pub(crate) mod sandbox;
+pub(crate) mod sessions;
 pub(crate) mod shell;
 pub(crate) mod status;
 pub(crate) mod swap;
+pub(crate) mod token;
 pub(crate) mod undo;
 pub(crate) mod up;
 
@@ -31,17 +35,32 @@ use crate::cli::{Cli, Command};
 use crate::config;
 use crate::connect::Gateway;
 use crate::failure::{Failure, Result};
+use crate::remote::Remote;
+use nacre_wire::control::GatewayStatus;
 
 /// What every command is given.
 pub(crate) struct Context {
     pub(crate) data_dir: PathBuf,
     pub(crate) config: Option<PathBuf>,
     pub(crate) json: bool,
+    /// A gateway elsewhere, which the environment names.
+    pub(crate) remote: Option<Remote>,
 }
 
 impl Context {
     pub(crate) async fn gateway(&self) -> Result<Gateway> {
-        Gateway::connect(&self.data_dir).await
+        match &self.remote {
+            Some(remote) => Gateway::remote(remote).await.map(|(gateway, _)| gateway),
+            None => Gateway::connect(&self.data_dir).await,
+        }
+    }
+
+    /// `None` when nobody listens.
+    pub(crate) async fn find_gateway(&self) -> Result<Option<(Gateway, GatewayStatus)>> {
+        match &self.remote {
+            Some(remote) => Gateway::remote(remote).await.map(Some),
+            None => Gateway::find(&self.data_dir).await,
+        }
     }
 }
 
@@ -50,11 +69,16 @@ pub(crate) fn run(cli: Cli) -> Result<ExitCode> {
         data_dir: config::data_dir(cli.global.data)?,
         config: cli.global.config,
         json: cli.global.json,
+        remote: Remote::from_environment()?,
     };
     match cli.command {
         Command::Up(command) => up::run(command, &context),
         Command::Down(command) => wait(down::run(command, &context)),
         Command::Login(command) => wait(login::run(command, &context)),
+        Command::Register(command) => wait(register::run(command, &context)),
+        Command::Sessions(command) => wait(sessions::run(command, &context)),
+        Command::Token(command) => wait(token::run(command, &context)),
+        Command::Audit(command) => wait(audit::run(command, &context)),
         Command::Status(command) => wait(status::run(command, &context)),
         Command::Exec(command) => wait(exec::run(command, &context)),
         Command::Shell(command) => wait(shell::run(command, &context)),

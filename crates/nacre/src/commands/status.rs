@@ -9,7 +9,6 @@ use nacre_wire::roles::{RolesStatus, SwapKind};
 use serde_json::json;
 
 use super::{Context, sandbox};
-use crate::connect::Gateway;
 use crate::failure::Result;
 use crate::output;
 
@@ -20,7 +19,7 @@ pub(crate) struct Status {}
 const NOT_RUNNING: u8 = 3;
 
 pub(crate) async fn run(_command: Status, context: &Context) -> Result<ExitCode> {
-    match Gateway::find(&context.data_dir).await? {
+    match context.find_gateway().await? {
         Some((gateway, status)) => {
             if context.json {
                 output::print_json(&status)?;
@@ -43,8 +42,9 @@ pub(crate) async fn run(_command: Status, context: &Context) -> Result<ExitCode>
 }
 
 fn describe(status: &GatewayStatus) -> String {
+    let owner = status.owner.as_ref().map_or(String::new(), |owner| format!("Owner {owner}\n"));
     let mut text = format!(
-        "Nacre {} at {} (process {}, up {})\nData in {}, driver {}\n\n{}",
+        "Nacre {} at {} (process {}, up {})\nData in {}, driver {}\n{owner}\n{}",
         status.version,
         status.url,
         status.pid,
@@ -109,6 +109,7 @@ mod tests {
             pid: 42,
             uptime_ms: 3_700_000,
             url: "http://127.0.0.1:8080".to_owned(),
+            owner: Some("did:plc:z72i7hdynkq6kh7aaaaaaaaa".to_owned()),
             data_dir: "/data".into(),
             driver: "namespace".to_owned(),
             reduced: vec![Reduction {

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use clap::Args;
 use nacre_gateway::{Gateway, RunningGateway};
-use nacre_wire::control::{SandboxState, Shutdown, SignInLink};
+use nacre_wire::control::{SandboxState, SetupCode, Shutdown, SignInLink};
 use serde::{Deserialize, Serialize};
 use tokio::signal::unix::{SignalKind, signal};
 
@@ -32,7 +32,8 @@ Examples:
   nacre up --detach
   nacre up --listen 127.0.0.1:9000 --data ~/other
   nacre up --tls-cert fullchain.pem --tls-key privkey.pem
-  nacre up --public-url https://pc.example --trusted-proxy 127.0.0.1")]
+  nacre up --public-url https://pc.example --trusted-proxy 127.0.0.1
+  OWNER_DID=did:plc:... PUBLIC_URL=https://pc.example nacre up --listen 0.0.0.0:8080")]
 pub(crate) struct Up {
     #[command(flatten)]
     front: Front,
@@ -59,6 +60,12 @@ pub(crate) struct Front {
     /// The address people use, when a proxy stands before
     #[arg(long, value_name = "URL", env = "PUBLIC_URL", hide_env_values = true)]
     pub(crate) public_url: Option<String>,
+    /// Whose computer it is: the DID of their Atmosphere account
+    #[arg(long, value_name = "DID", env = "OWNER_DID", hide_env_values = true)]
+    pub(crate) owner_did: Option<String>,
+    /// The directory of did:plc, when it is not the public one
+    #[arg(long, value_name = "URL", env = "ATPROTO_PLC_URL", hide_env_values = true)]
+    pub(crate) plc_url: Option<String>,
     /// A proxy whose X-Forwarded-* headers are believed: an address or a network
     #[arg(
         long,
@@ -75,7 +82,13 @@ impl Front {
     fn args(&self) -> Result<Vec<OsString>> {
         let mut args = Vec::new();
         let mut add = |flag: &str, value: OsString| args.extend([flag.into(), value]);
-        for (flag, text) in [("--listen", &self.listen), ("--public-url", &self.public_url)] {
+        let texts = [
+            ("--listen", &self.listen),
+            ("--public-url", &self.public_url),
+            ("--owner-did", &self.owner_did),
+            ("--plc-url", &self.plc_url),
+        ];
+        for (flag, text) in texts {
             if let Some(text) = text {
                 add(flag, text.into());
             }
@@ -97,8 +110,15 @@ impl Front {
 #[derive(Debug, Serialize, Deserialize)]
 struct Report {
     url: String,
-    sign_in_link: String,
-    expires_in_s: u64,
+    /// Whose computer it is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    owner: Option<String>,
+    /// Absent when somebody owns it: what is printed may be kept where others read it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    sign_in: Option<SignInLink>,
+    /// Absent when somebody owns it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    setup: Option<SetupCode>,
     pid: u32,
     /// Absent when it was running before.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -150,9 +170,12 @@ async fn serve(
     let mut interrupt = signal(SignalKind::interrupt()).map_err(failed)?;
     let mut terminate = signal(SignalKind::terminate()).map_err(failed)?;
     let mut hang_up = signal(SignalKind::hangup()).map_err(failed)?;
-    let link = gateway.sign_in_link().await?;
+    let sign_in = match gateway.owner() {
+        None => Some(gateway.sign_in_link().await?),
+        Some(_) => None,
+    };
     let ready_ms = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX);
-    tell(&report(&gateway, link, ready_ms), command, context)?;
+    tell(&report(&gateway, sign_in, ready_ms)?, command, context)?;
     let how = tokio::select! {
         how = gateway.asked_to_stop() => how,
         _ = interrupt.recv() => Shutdown { stop_sandboxes: true },
@@ -174,7 +197,7 @@ fn raise_open_files() {
     let _ = setrlimit(Resource::Nofile, Rlimit { current: now.maximum, maximum: now.maximum });
 }
 
-fn report(gateway: &RunningGateway, link: SignInLink, ready_ms: u64) -> Report {
+fn report(gateway: &RunningGateway, sign_in: Option<SignInLink>, ready_ms: u64) -> Result<Report> {
     let sandboxes = gateway.sandboxes();
     let live = sandboxes.iter().find(|sandbox| sandbox.role.as_deref() == Some("live"));
     let failure = match live {
@@ -182,23 +205,29 @@ fn report(gateway: &RunningGateway, link: SignInLink, ready_ms: u64) -> Report {
         Some(_) => None,
         None => Some("there is no live sandbox".to_owned()),
     };
-    Report {
+    let setup = gateway.setup_code().map_err(nacre_wire::client::Error::from)?;
+    Ok(Report {
         url: gateway.url(),
-        sign_in_link: link.url,
-        expires_in_s: link.expires_in_s,
+        owner: gateway.owner(),
+        sign_in,
+        setup,
         pid: std::process::id(),
         ready_ms: Some(ready_ms),
         failure,
-    }
+    })
 }
 
 async fn running_already(data_dir: &Path) -> Result<Option<Report>> {
     let Some((gateway, status)) = connect::Gateway::find(data_dir).await? else { return Ok(None) };
-    let link = login::fresh_link(&gateway).await?;
+    let sign_in = match status.owner {
+        None => Some(login::fresh_link(&gateway).await?),
+        Some(_) => None,
+    };
     Ok(Some(Report {
         url: status.url,
-        sign_in_link: link.url,
-        expires_in_s: link.expires_in_s,
+        owner: status.owner,
+        sign_in,
+        setup: None,
         pid: status.pid,
         ready_ms: None,
         failure: None,
@@ -224,11 +253,20 @@ fn describe(report: &Report) -> String {
         Some(why) => format!("  The live sandbox does not run: {why}\n  See: nacre doctor\n"),
         None => String::new(),
     };
-    let minutes = report.expires_in_s / 60;
-    format!(
-        "{first}\n{trouble}\n  Sign in (once, within {minutes} minutes):\n  {}\n\n",
-        report.sign_in_link
-    )
+    let enter = match (&report.sign_in, &report.owner) {
+        (Some(SignInLink { url, expires_in_s }), _) => {
+            format!("  Sign in (once, within {} minutes):\n  {url}\n", expires_in_s / 60)
+        }
+        (None, Some(owner)) => format!("  {}\n  Only {owner} gets in.\n", report.url),
+        (None, None) => format!("  {}\n", report.url),
+    };
+    let setup = match &report.setup {
+        Some(SetupCode { url, code, .. }) => {
+            format!("\n  Or make it yours with your Atmosphere account:\n  {url}  {code}\n")
+        }
+        None => String::new(),
+    };
+    format!("{first}\n{trouble}\n{enter}{setup}\n")
 }
 
 /// The parent has what it waited for and goes away; nothing may hold its pipe open.

@@ -6,7 +6,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use futures_util::StreamExt;
 use http::{HeaderMap, Request, StatusCode};
-use http_body_util::{BodyExt, Empty};
+use http_body_util::{BodyExt, Full};
 use hyper_util::rt::TokioIo;
 use tokio::net::TcpStream;
 use tokio_tungstenite::WebSocketStream;
@@ -53,7 +53,23 @@ impl Browser {
         browser
     }
 
-    fn origin(&self) -> String {
+    /// Keeps what an answer sets as the cookie for what follows; its value.
+    pub(crate) fn take_cookie<'a>(&mut self, answer: &'a Answer, name: &str) -> &'a str {
+        let lines = answer.headers.get_all("set-cookie").iter().map(|line| line.to_str().unwrap());
+        let pair = lines.map(|line| line.split(';').next().unwrap());
+        let pair = pair.into_iter().find(|pair| pair.starts_with(name)).expect("the cookie is set");
+        self.session = Some(pair.to_owned());
+        pair.split_once('=').unwrap().1
+    }
+
+    /// A form.
+    pub(crate) async fn post(&self, path: &str, form: &str) -> Answer {
+        let request = Request::post(path).header("host", self.address.to_string());
+        let request = request.header("origin", self.origin());
+        self.send(request.body(Full::from(form.to_owned())).unwrap()).await
+    }
+
+    pub(crate) fn origin(&self) -> String {
         format!("http://{}", self.address)
     }
 
@@ -65,11 +81,14 @@ impl Browser {
         if let Some(session) = &self.session {
             request = request.header("cookie", session);
         }
+        self.send(request.body(Full::default()).unwrap()).await
+    }
+
+    async fn send(&self, request: Request<Full<Bytes>>) -> Answer {
         let stream = TcpStream::connect(self.address).await.unwrap();
         let (mut sender, connection) =
             hyper::client::conn::http1::handshake(TokioIo::new(stream)).await.unwrap();
         tokio::spawn(connection);
-        let request = request.body(Empty::<Bytes>::new()).unwrap();
         let response = tokio::time::timeout(PATIENCE, sender.send_request(request)).await;
         let (parts, body) = response.expect("an answer in time").unwrap().into_parts();
         let body = body.collect().await.unwrap().to_bytes();

@@ -2,10 +2,12 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test that cannot go on has failed")]
 
+mod access;
 mod browser;
 mod computer;
 mod copies;
 mod front;
+mod isolation;
 mod life;
 mod ownership;
 mod past;

@@ -108,6 +108,9 @@ struct Inner {
     dial: Arc<dyn Dial>,
     prefix: String,
     speaks: Range,
+    /// What the other side is called, and what lets us in there.
+    host: HeaderValue,
+    authorization: Option<HeaderValue>,
     idle: Mutex<Vec<SendRequest<Body>>>,
 }
 
@@ -119,7 +122,35 @@ impl Client {
 
     /// As [`Client::new`], offering other generations than our own.
     pub fn speaking(dial: Arc<dyn Dial>, prefix: &str, speaks: Range) -> Self {
-        let inner = Inner { dial, prefix: prefix.to_owned(), speaks, idle: Mutex::default() };
+        let inner = Inner {
+            dial,
+            prefix: prefix.to_owned(),
+            speaks,
+            host: HeaderValue::from_static("nacre"),
+            authorization: None,
+            idle: Mutex::default(),
+        };
+        Self { inner: Arc::new(inner) }
+    }
+
+    /// The same for a gateway on another machine, which wants its own name and a token.
+    pub fn authorized(&self, host: &str, token: &str) -> Result<Self> {
+        let mut authorization =
+            HeaderValue::try_from(format!("Bearer {token}")).map_err(Error::protocol)?;
+        authorization.set_sensitive(true);
+        let host = HeaderValue::try_from(host).map_err(Error::protocol)?;
+        Ok(self.with(&self.inner.prefix, host, Some(authorization)))
+    }
+
+    fn with(&self, prefix: &str, host: HeaderValue, authorization: Option<HeaderValue>) -> Self {
+        let inner = Inner {
+            dial: self.inner.dial.clone(),
+            prefix: prefix.to_owned(),
+            speaks: self.inner.speaks,
+            host,
+            authorization,
+            idle: Mutex::default(),
+        };
         Self { inner: Arc::new(inner) }
     }
 
@@ -129,7 +160,7 @@ impl Client {
 
     /// The same connections with another prefix.
     pub fn under(&self, prefix: &str) -> Self {
-        Self::speaking(self.inner.dial.clone(), prefix, self.inner.speaks)
+        self.with(prefix, self.inner.host.clone(), self.inner.authorization.clone())
     }
 
     pub async fn health(&self) -> Result<Health> {
@@ -162,13 +193,17 @@ impl Client {
 
     /// A request with this client's prefix and protocol header.
     pub fn request(&self, method: Method, path: &str, body: Body) -> Result<Request<Body>> {
-        Request::builder()
+        let mut request = Request::builder()
             .method(method)
             .uri(format!("{}{path}", self.inner.prefix))
-            .header(header::HOST, "nacre")
+            .header(header::HOST, self.inner.host.clone())
             .header(generation::HEADER, self.inner.speaks.to_string())
             .body(body)
-            .map_err(Error::protocol)
+            .map_err(Error::protocol)?;
+        if let Some(authorization) = &self.inner.authorization {
+            request.headers_mut().insert(header::AUTHORIZATION, authorization.clone());
+        }
+        Ok(request)
     }
 
     fn json_request(
@@ -272,9 +307,14 @@ impl Client {
     /// Opens a WebSocket on a connection of its own.
     pub async fn websocket(&self, path: &str) -> Result<WebSocket> {
         let stream = self.inner.dial.dial().await.map_err(Error::Connect)?;
-        let uri = format!("ws://nacre{}{path}", self.inner.prefix);
-        let request = ClientRequestBuilder::new(uri.parse().map_err(Error::protocol)?)
+        let host = self.inner.host.to_str().map_err(Error::protocol)?;
+        let uri = format!("ws://{host}{}{path}", self.inner.prefix);
+        let mut request = ClientRequestBuilder::new(uri.parse().map_err(Error::protocol)?)
             .with_header(generation::HEADER, self.inner.speaks.to_string());
+        if let Some(authorization) = &self.inner.authorization {
+            let authorization = authorization.to_str().map_err(Error::protocol)?;
+            request = request.with_header("authorization", authorization);
+        }
         match tokio_tungstenite::client_async(request, stream).await {
             Ok((socket, response)) => {
                 if let Some(chosen) = response.headers().get(generation::HEADER) {

@@ -8,7 +8,7 @@ use crate::control::{
 };
 use crate::roles::{DevMade, RolesStatus, SwapRefused, SwapRequest, Swapped};
 
-const SOCKET_ONLY: &str = "Only on the gateway's unix socket";
+pub(super) const SOCKET_ONLY: &str = "Only on the gateway's unix socket";
 
 pub(super) fn calls() -> Vec<Call> {
     let sandboxes = table().into_iter().chain(changes()).chain(roles()).chain(door());

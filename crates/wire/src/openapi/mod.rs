@@ -4,6 +4,7 @@
 //! The routers cannot be asked for their routes, so the calls are written down here a second time;
 //! a test compares them with what the routers register. Schemas come from the wire types.
 
+mod access;
 mod call;
 mod control;
 mod history;
@@ -32,7 +33,7 @@ ClientControl, ServerControl, WatchMessage and EventMessage are their text messa
 pub fn document() -> OpenApi {
     let mut schemas = Schemas::default();
     let mut paths = Paths::new();
-    for call in supervisor::calls().into_iter().chain(control::calls()) {
+    for call in supervisor::calls().into_iter().chain(control::calls()).chain(access::calls()) {
         let Call { method, path, operation, schemas: used } = call;
         schemas.merge(used);
         paths.add_path_operation(path, vec![method], operation);

@@ -16,6 +16,7 @@ use nacre_wire::control::{SandboxInfo, Stats};
 use nacre_wire::roles::SwapRequest;
 use nacre_wire::{ApiError, ErrorKind};
 
+use super::form::Form;
 use super::intent::{self, FormToken};
 use super::{App, reply};
 use crate::sandboxes::dev::IfThere;
@@ -95,7 +96,7 @@ async fn act(
     body: Bytes,
 ) -> Response {
     let form = Form::parse(&body);
-    let token = token.map(|Extension(token)| token.as_str().to_owned());
+    let token = token.as_ref().map(|Extension(token)| token.as_str());
     if token.is_none() || form.field("token") != token {
         return reply::error(
             &ApiError::new(ErrorKind::Permission, "this form is not from the page of this session")
@@ -120,15 +121,15 @@ fn with_hint(error: &ApiError) -> String {
 
 async fn carry_out(app: &App, form: &Form) -> Result<String, ApiError> {
     let sandboxes = &app.sandboxes;
-    let name = form.field("name").unwrap_or_default();
+    let name = form.text("name");
     let operate = async |ops: &[Op], done: &str| {
-        let sandbox = sandboxes.find(&name)?;
+        let sandbox = sandboxes.find(name)?;
         for op in ops {
             sandbox.ask(*op).await?;
         }
         Ok(format!("{} {done}", sandbox.name))
     };
-    match form.field("action").as_deref() {
+    match form.field("action") {
         Some("start") => operate(&[Op::Start], "has started").await,
         Some("stop") => operate(&[Op::Stop], "has stopped").await,
         Some("restart") => operate(&[Op::Stop, Op::Start], "has started again").await,
@@ -170,19 +171,4 @@ fn require_sure(form: &Form) -> Result<(), ApiError> {
         return Ok(());
     }
     Err(ApiError::new(ErrorKind::InvalidRequest, "nothing was done: the box was not ticked"))
-}
-
-/// `application/x-www-form-urlencoded`, of which our forms send plain words only.
-struct Form(Vec<(String, String)>);
-
-impl Form {
-    fn parse(body: &[u8]) -> Self {
-        let text = String::from_utf8_lossy(body);
-        let pairs = text.split('&').filter_map(|pair| pair.split_once('='));
-        Self(pairs.map(|(name, value)| (name.to_owned(), value.to_owned())).collect())
-    }
-
-    fn field(&self, name: &str) -> Option<String> {
-        self.0.iter().find(|(field, _)| field == name).map(|(_, value)| value.clone())
-    }
 }

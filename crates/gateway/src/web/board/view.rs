@@ -29,7 +29,7 @@ pub(super) fn page(page: &Page<'_>) -> String {
          <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">{refresh}\
          <title>Sandboxes · Nacre</title><style>{STYLE}</style></head><body><main>\
          <header><h1>Sandboxes</h1><nav><a href=\"/\">Open live</a>\
-         <a href=\"/supervisor\">Rescue</a></nav></header>\
+         <a href=\"/supervisor\">Rescue</a><a href=\"/auth/me\">Your access</a></nav></header>\
          {}{}{}{}{}{others}</main></body></html>",
         note(page.note.as_ref()),
         alerts(page.alerts),
