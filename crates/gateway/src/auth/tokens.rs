@@ -241,6 +241,23 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn a_token_ends_at_its_time() {
+        let (_dir, tokens) = tokens().await;
+        let soon = CreateToken { expires_in_s: Some(1), ..wanted("soon", &[Scope::Read]) };
+        let made = tokens.create(soon).await.unwrap();
+        let token = tokens.check(&made.token).unwrap();
+        let began = std::time::Instant::now();
+        while tokens.check(&made.token).is_some() {
+            assert!(began.elapsed() < std::time::Duration::from_secs(10));
+            tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+        }
+        tokens.sweep().await.unwrap();
+        assert!(token.ended().is_cancelled(), "what it has open goes");
+        assert_eq!(tokens.list(), []);
+        assert_eq!(tokens.store.tokens().await.unwrap(), []);
+    }
+
+    #[tokio::test]
     async fn what_makes_no_sense_is_refused() {
         let (_dir, tokens) = tokens().await;
         tokens.create(wanted("a", &[Scope::Admin])).await.unwrap();
