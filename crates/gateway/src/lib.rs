@@ -42,4 +42,6 @@ pub use observe::{DroppedLines, JsonLines, LogGuard, ObserveConfig, RawObserveCo
 pub use sandboxes::policy::RestartPolicy;
 pub use sandboxes::watching::{RawRolesConfig, RolesConfig};
 pub use tls::{TlsError, TlsFiles};
+#[doc(hidden)]
+pub use web::enter::probe::session_check_times;
 pub use web::visitor::{Front, Network, PublicUrl};

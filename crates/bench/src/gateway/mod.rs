@@ -45,6 +45,7 @@ pub(crate) async fn be(process: &Process) -> Result<()> {
 /// What can be measured by itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Part {
+    Session,
     Sockets,
     Small,
     Bulk,
@@ -69,6 +70,10 @@ const FULL: Rounds =
     Rounds { small: 5, seconds: 6, bulk: 5, sockets: 2000, swaps: 100, cloned: 100_000, clones: 3 };
 const QUICK: Rounds =
     Rounds { small: 2, seconds: 2, bulk: 2, sockets: 500, swaps: 20, cloned: 5000, clones: 1 };
+
+/// As many as there can be.
+const SESSIONS: usize = 200;
+const SESSION_ROUNDS: usize = 1000;
 
 /// What is measured, as shipped.
 #[derive(Clone, Copy)]
@@ -95,6 +100,9 @@ pub(crate) async fn measure(
     let wanted = |part: Part| only.is_empty() || only.contains(&part);
     let mut notes = vec![format!("nginx is {}", nginx::version().await?)];
     let mut rows = side_by_side(home, rounds, &wanted).await?;
+    if wanted(Part::Session) {
+        rows.push(session(home).await?);
+    }
     if wanted(Part::Memory) {
         rows.push(idle_memory(binaries.nacre, home).await?);
     }
@@ -210,6 +218,17 @@ async fn large(ours: &Proxy, theirs: &Proxy, rounds: Rounds) -> Result<Vec<Row>>
         );
     }
     Ok(rows)
+}
+
+/// What a request pays for the check of its session: it is made in one place, so it can be timed alone.
+async fn session(home: &Path) -> Result<Row> {
+    let data = home.join("session");
+    std::fs::create_dir_all(&data)?;
+    let times = nacre_gateway::session_check_times(&data, SESSIONS, SESSION_ROUNDS).await?;
+    let mut samples = Samples::default();
+    times.iter().for_each(|took| samples.push(took.as_secs_f64() * 1e6));
+    let metric = format!("session check, with {SESSIONS} sessions, p50");
+    Ok(Row::lower(metric, "us", samples.median()).target(50.0).samples(samples.count()))
 }
 
 /// Of `nacre up` itself, with its live sandbox running.

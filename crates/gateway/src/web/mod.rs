@@ -10,7 +10,7 @@ mod away;
 mod board;
 mod control;
 mod cookies;
-mod enter;
+pub(crate) mod enter;
 mod follow;
 mod form;
 mod guard;

@@ -9,6 +9,7 @@ pub(super) mod cookie;
 mod login;
 mod me;
 mod passkey;
+pub(crate) mod probe;
 mod recovery;
 mod register;
 mod view;
