@@ -4,7 +4,7 @@ use nacre_wire::control::{Alert, SandboxInfo, SandboxState};
 use nacre_wire::roles::{Evidence, RolesStatus, SwapCheck, SwapKind, SwapRecord};
 
 use super::{Line, Note};
-use crate::clock::now_ms;
+use crate::clock::{ago, now_ms};
 use crate::web::pages::escape;
 
 const MOST_ALERTS: usize = 5;
@@ -268,15 +268,6 @@ fn state(state: SandboxState) -> &'static str {
         SandboxState::Running => "running",
         SandboxState::Paused => "paused",
         SandboxState::Failed => "failed",
-    }
-}
-
-fn ago(ms: u64) -> String {
-    match now_ms().saturating_sub(ms) / 1000 {
-        s @ 0..60 => format!("{s} s"),
-        s @ 60..3600 => format!("{} min", s / 60),
-        s @ 3600..86_400 => format!("{} h", s / 3600),
-        s => format!("{} d", s / 86_400),
     }
 }
 

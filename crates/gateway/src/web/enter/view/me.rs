@@ -5,7 +5,7 @@ use nacre_wire::access::{SessionInfo, SignInMethod};
 use super::super::me::passkey_id;
 use super::{PASSKEY_END, SCRIPT, escape, hidden, layout, passkey_data, passkey_fields};
 use crate::auth::OwnerName;
-use crate::clock::now_ms;
+use crate::clock::ago;
 use crate::store::PasskeyRow;
 
 pub(in crate::web::enter) struct Me<'a> {
@@ -149,13 +149,4 @@ fn button(me: &Me<'_>, action: &str, id: &str, text: &str, class: &str) -> Strin
         hidden("action", action),
         hidden("id", id),
     )
-}
-
-fn ago(ms: u64) -> String {
-    match now_ms().saturating_sub(ms) / 1000 {
-        s @ 0..60 => format!("{s} s"),
-        s @ 60..3600 => format!("{} min", s / 60),
-        s @ 3600..86_400 => format!("{} h", s / 3600),
-        s => format!("{} d", s / 86_400),
-    }
 }
