@@ -47,6 +47,11 @@ impl<'a> Decoder<'a> {
         self.0.is_empty()
     }
 
+    /// What has not been read.
+    pub(crate) fn rest(&self) -> &'a [u8] {
+        self.0
+    }
+
     pub(crate) fn byte(&mut self) -> Result<u8, Malformed> {
         let (first, rest) = self.0.split_first().ok_or(Malformed)?;
         self.0 = rest;

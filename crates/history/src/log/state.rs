@@ -6,6 +6,9 @@ use crate::error::{Error, Result};
 use crate::path::TreePath;
 use crate::tree::{self, Signature};
 
+/// Bytes behind each entry that tell whether it is what was written.
+const SEAL: usize = 8;
+
 /// The recorded present.
 pub(crate) struct State<'a>(pub(crate) &'a Connection);
 
@@ -100,6 +103,8 @@ impl State<'_> {
     pub(crate) fn put(&self, path: &TreePath, entry: &Entry, signature: &Signature) -> Result<()> {
         let mut encoder = Encoder::default();
         entry.encode(&mut encoder);
+        let mut entry_bytes = encoder.finish();
+        entry_bytes.extend_from_slice(&seal(path.key(), &entry_bytes));
         let mut statement = self.0.prepare_cached(
             "insert or replace into state (path, inode, size, mtime, ctime, link, entry) \
              values (?, ?, ?, ?, ?, ?, ?)",
@@ -111,7 +116,7 @@ impl State<'_> {
             signature.mtime,
             signature.ctime,
             entry.link.map(u64::cast_signed),
-            encoder.finish(),
+            entry_bytes,
         ])?;
         if let Some(link) = entry.link {
             let mut statement = self.0.prepare_cached(
@@ -148,12 +153,27 @@ fn path(row: &Row<'_>) -> Result<TreePath> {
     TreePath::from_key(key).ok_or_else(|| Error::damaged("a name in the recorded state"))
 }
 
+/// Ties an entry to its name: a name that a fault of the disk has turned into another must not be
+/// taken for it.
+fn seal(key: &[u8], entry: &[u8]) -> [u8; SEAL] {
+    let mut hasher = blake3::Hasher::new();
+    hasher.update(&(key.len() as u64).to_le_bytes()).update(key).update(entry);
+    let mut seal = [0; SEAL];
+    hasher.finalize_xof().fill(&mut seal);
+    seal
+}
+
 fn recorded(row: &Row<'_>) -> Result<Recorded> {
     let path = path(row)?;
     let bytes = row.get_ref(1)?.as_blob().unwrap_or_default();
+    let damaged = || Error::damaged(format!("the recorded state of {path}"));
     let mut decoder = Decoder::new(bytes);
-    let entry = Entry::decode(&mut decoder)
-        .map_err(|_| Error::damaged(format!("the recorded state of {path}")))?;
+    let entry = Entry::decode(&mut decoder).map_err(|_| damaged())?;
+    let (whole, rest) = bytes.split_at(bytes.len() - decoder.rest().len());
+    // Rows of an older version have none.
+    if !rest.is_empty() && rest != seal(path.key(), whole) {
+        return Err(damaged());
+    }
     let number = |column| row.get::<_, i64>(column);
     let signature = Signature {
         inode: number(2)?.cast_unsigned(),
@@ -162,4 +182,40 @@ fn recorded(row: &Row<'_>) -> Result<Recorded> {
         ctime: number(5)?,
     };
     Ok(Recorded { path, entry, signature })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::entry::Kind;
+    use crate::log::open;
+
+    fn directory() -> Entry {
+        Entry {
+            mode: 0o755,
+            uid: 0,
+            gid: 0,
+            mtime: 0,
+            kind: Kind::Directory,
+            link: None,
+            xattrs: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn an_entry_belongs_to_its_name() {
+        let home = tempfile::tempdir().unwrap();
+        let db = open(&home.path().join("log.db"), "").unwrap();
+        let name = |text: &str| TreePath::root().join(text.as_ref());
+        State(&db).put(&name("stile"), &directory(), &Signature::UNKNOWN).unwrap();
+        assert_eq!(State(&db).get(&name("stile")).unwrap().unwrap().entry, directory());
+        let key = name("still").key().to_vec();
+        db.execute("update state set path = ?", [&key]).unwrap();
+        assert!(State(&db).get(&name("still")).is_err());
+        // One that an older version has written.
+        let mut encoder = Encoder::default();
+        directory().encode(&mut encoder);
+        db.execute("update state set entry = ?", [encoder.finish()]).unwrap();
+        assert_eq!(State(&db).get(&name("still")).unwrap().unwrap().entry, directory());
+    }
 }
