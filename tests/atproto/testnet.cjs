@@ -1,5 +1,9 @@
-// A directory (PLC) and a personal data server (PDS) on loopback, the real ones, with two accounts.
+// A directory (PLC) and a personal data server (PDS), the real ones, with two accounts.
 // node testnet.cjs PLC_PORT PDS_PORT prints one line of JSON when it is ready; SIGTERM ends it.
+//
+// They are on loopback and take their settings for development, unless a third argument says where they
+// are on an internet of the test's own: {"address", "cert", "key", "pds", "plc"}, the last two being
+// names. Then they are reached over https alone, and the PDS guards itself as it does in the world.
 "use strict";
 
 const net = require("node:net");
@@ -18,14 +22,18 @@ const { PlcServer, Database } = require("@did-plc/server");
 const { PDS, envToCfg, envToSecrets } = require("@atproto/pds");
 const { Secp256k1Keypair } = require("@atproto/crypto");
 
-const [plcPort, pdsPort] = process.argv.slice(2).map(Number);
+const { front } = require("./front.cjs");
+
+const [plcPort, pdsPort] = process.argv.slice(2, 4).map(Number);
+const internet = process.argv[4] && JSON.parse(process.argv[4]);
 // Names such as "owner" are reserved.
 const NAMES = ["alice", "mallory"];
 
 function settings(folder, rotationKey, recoveryKey) {
   return {
-    devMode: true,
-    hostname: "localhost",
+    devMode: !internet,
+    disableSsrfProtection: !internet,
+    hostname: internet ? internet.pds : "localhost",
     port: pdsPort,
     dataDirectory: folder,
     blobstoreDiskLocation: path.join(folder, "blobs"),
@@ -40,7 +48,6 @@ function settings(folder, rotationKey, recoveryKey) {
     modServiceUrl: "https://moderator.invalid",
     modServiceDid: "did:example:invalid",
     inviteRequired: false,
-    disableSsrfProtection: true,
     crawlers: [],
   };
 }
@@ -66,10 +73,12 @@ async function main() {
   const env = settings(folder, rotationKey, (await Secp256k1Keypair.create()).did());
   const server = await PDS.create(envToCfg(env), envToSecrets(env));
   await server.start();
-  const pds = `http://localhost:${pdsPort}`;
+  const local = { plc: `http://localhost:${plcPort}`, pds: `http://localhost:${pdsPort}` };
   const accounts = [];
-  for (const name of NAMES) accounts.push(await account(pds, name));
-  console.log(JSON.stringify({ plc: `http://localhost:${plcPort}`, pds, accounts }));
+  for (const name of NAMES) accounts.push(await account(local.pds, name));
+  if (internet) await front({ ...internet, ports: { [internet.plc]: plcPort }, otherwise: pdsPort });
+  const reached = internet ? { plc: `https://${internet.plc}`, pds: `https://${internet.pds}` } : local;
+  console.log(JSON.stringify({ ...reached, accounts }));
   const stop = async () => {
     await server.destroy();
     await plc.destroy();

@@ -35,6 +35,7 @@ mod token;
 #[cfg(feature = "testing")]
 pub mod testing;
 
+pub use address::is_public;
 pub use app::App;
 pub use callback::{Callback, Query};
 pub use client::Client;
@@ -46,4 +47,4 @@ pub use identity::Identity;
 pub use keys::{KeyError, SigningKey};
 pub use network::{Network, Reach};
 pub use place::Origin;
-pub use resolver::{Answer, Resolve};
+pub use resolver::{Answer, Resolve, System};

@@ -10,7 +10,8 @@ use http::header::{ACCEPT, CONTENT_TYPE, HOST, USER_AGENT};
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, StatusCode};
 use http_body_util::{BodyExt, Full};
 use hyper_util::rt::TokioIo;
-use rustls::pki_types::ServerName;
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, ServerName};
 use rustls::{ClientConfig, RootCertStore};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
@@ -92,7 +93,21 @@ impl Reply {
 
 impl Network {
     pub fn new(reach: Reach) -> Result<Self, Error> {
-        let roots = RootCertStore { roots: webpki_roots::TLS_SERVER_ROOTS.to_vec() };
+        Self::with(reach, Arc::new(System), public_authorities())
+    }
+
+    /// Trusts the authorities in these PEM certificates besides the public ones, for servers whose
+    /// operator has an authority of their own. Which addresses may be connected to stays as it is.
+    pub fn trusting(reach: Reach, authorities: &[u8]) -> Result<Self, Error> {
+        let unusable = |error: &dyn std::fmt::Display| Error::Local(error.to_string());
+        let (mut roots, public) = (public_authorities(), webpki_roots::TLS_SERVER_ROOTS.len());
+        for certificate in CertificateDer::pem_slice_iter(authorities) {
+            let certificate = certificate.map_err(|error| unusable(&error))?;
+            roots.add(certificate).map_err(|error| unusable(&error))?;
+        }
+        if roots.len() == public {
+            return Err(Error::Local("no certificate is in it".to_owned()));
+        }
         Self::with(reach, Arc::new(System), roots)
     }
 
@@ -194,6 +209,10 @@ impl Network {
     }
 }
 
+fn public_authorities() -> RootCertStore {
+    RootCertStore { roots: webpki_roots::TLS_SERVER_ROOTS.to_vec() }
+}
+
 async fn talk<S>(stream: S, place: &Place, ask: Ask<'_>) -> Result<Reply, Error>
 where
     S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
@@ -253,4 +272,19 @@ async fn read(
         whole.extend_from_slice(&data);
     }
     Ok(Reply { status: parts.status, headers: parts.headers, body: whole.freeze() })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn authorities_are_added_to_the_public_ones_and_must_be_there() {
+        let made = rcgen::generate_simple_self_signed(["pds.example".to_owned()]).unwrap();
+        let trusting = |pem: &str| Network::trusting(Reach::Public, pem.as_bytes()).map(drop);
+        assert_eq!(trusting(&made.cert.pem()), Ok(()));
+        for bad in [String::new(), "no PEM".to_owned(), made.signing_key.serialize_pem()] {
+            assert!(trusting(&bad).is_err(), "{bad}");
+        }
+    }
 }

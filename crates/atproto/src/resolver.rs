@@ -17,7 +17,8 @@ pub trait Resolve: Send + Sync {
 }
 
 /// As every program on this machine does it.
-pub(crate) struct System;
+#[derive(Debug)]
+pub struct System;
 
 impl Resolve for System {
     fn addresses(&self, host: &str) -> Answer<Vec<IpAddr>> {
