@@ -13,8 +13,11 @@ const FLAGS = [
 const PICTURES = process.env.NACRE_E2E_PICTURES ?? new URL("../../target/e2e", import.meta.url).pathname;
 const PATIENCE = 20000;
 
-export async function launch() {
-  return chromium.launch({ executablePath: await find("chromium"), args: FLAGS });
+/** On an internet of the test's own, when there is one. */
+export async function launch(internet) {
+  const program = await find("chromium");
+  const executablePath = internet ? await internet.wrap(program) : program;
+  return chromium.launch({ executablePath, args: FLAGS });
 }
 
 async function find(program) {
@@ -37,7 +40,9 @@ export class Visitor {
     visitor.page = await visitor.context.newPage();
     visitor.page.on("pageerror", (error) => visitor.#complaints.push(error.message));
     visitor.page.on("console", (message) => {
-      if (message.type() === "error" || message.type() === "warning") visitor.#complaints.push(message.text());
+      // With the path alone: a port may look like the status that a test expects.
+      const path = message.location().url.replace(/^\w+:\/\/[^/]*/, "");
+      if (message.type() === "error" || message.type() === "warning") visitor.#complaints.push(`${message.text()} ${path}`);
     });
     return visitor;
   }

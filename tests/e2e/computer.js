@@ -12,25 +12,42 @@ const LARGEST_OUTPUT = 64 * 1024 * 1024;
 
 export class Computer {
   #data;
+  #program = [PROGRAM];
   #stopped = false;
 
   /** `options` are those of `nacre up`. */
   static async start(...options) {
-    if (!PROGRAM) throw new Error("NACRE_BIN does not name a nacre binary; `cargo xtask test` sets it");
+    return new Computer().#up("--listen", "127.0.0.1:0", ...options);
+  }
+
+  /** One that is on an internet of the test's own. */
+  static async startOn(internet, ...options) {
     const computer = new Computer();
-    computer.#data = await mkdtemp(join(tmpdir(), "nacre-e2e-"));
+    computer.#program = internet.command(PROGRAM);
+    return computer.#up(...options);
+  }
+
+  async #up(...options) {
+    if (!PROGRAM) throw new Error("NACRE_BIN does not name a nacre binary; `cargo xtask test` sets it");
+    this.#data = await mkdtemp(join(tmpdir(), "nacre-e2e-"));
     // Also when a test is interrupted or the set-up fails: no gateway is left behind.
-    process.once("exit", () => computer.#stopNow());
+    process.once("exit", () => this.#stopNow());
     for (const signal of ["SIGINT", "SIGTERM"]) process.once(signal, () => process.exit(1));
-    await computer.nacre("up", "--detach", "--listen", "127.0.0.1:0", ...options);
-    return computer;
+    await this.nacre("up", "--detach", ...options);
+    return this;
   }
 
   /** What the command printed; it fails with what the command said. */
   async nacre(...args) {
     const options = { env: this.#environment(), maxBuffer: LARGEST_OUTPUT, encoding: "buffer" };
-    const { stdout } = await promisify(execFile)(PROGRAM, args, options);
+    const [program, ...words] = this.#program;
+    const { stdout } = await promisify(execFile)(program, [...words, ...args], options);
     return stdout;
+  }
+
+  /** The same with something on its standard input. */
+  piped(input, ...args) {
+    return execFileSync(PROGRAM, args, { env: this.#environment(), input, maxBuffer: LARGEST_OUTPUT });
   }
 
   async json(...args) {
@@ -65,7 +82,8 @@ export class Computer {
   #stopNow() {
     if (this.#stopped) return;
     try {
-      execFileSync(PROGRAM, ["down"], { env: this.#environment(), stdio: "ignore" });
+      const [program, ...words] = this.#program;
+      execFileSync(program, [...words, "down"], { env: this.#environment(), stdio: "ignore" });
     } catch {
       // It never came up, or is down already.
     }

@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
-import { Atmosphere, SERVERS_OWN } from "./atmosphere.js";
+import { Atmosphere } from "./atmosphere.js";
 import { launch, Visitor } from "./browser.js";
 import { Computer } from "./computer.js";
 
@@ -29,25 +29,6 @@ async function visitor(path = "/") {
   return someone;
 }
 
-/** Presses the one button and signs in at the account's own server. */
-async function signInAs(someone, account) {
-  const { page } = someone;
-  someone.expects(SERVERS_OWN);
-  await page.getByRole("button", { name: /^Sign in/ }).click();
-  await page.locator("input[type=password]").waitFor();
-  assert.equal(new URL(page.url()).origin, set.atmosphere.pds);
-  // The page has the owner's name in it. Nothing but the page holds anybody to that.
-  await page.route("**/~api/sign-in", async (route) => {
-    const body = { ...route.request().postDataJSON(), username: account.handle };
-    await route.continue({ postData: JSON.stringify(body) });
-  });
-  await page.locator("input[type=password]").fill(account.password);
-  await page.getByRole("button", { name: "Sign in", exact: true }).click();
-  await page.getByText(`${account.handle} account`).first().waitFor();
-}
-
-const authorize = ({ page }) => page.getByRole("button", { name: "Authorize", exact: true }).click();
-
 async function sessions() {
   return (await set.computer.json("sessions", "list")).sessions;
 }
@@ -57,8 +38,8 @@ test("the owner signs in and lands where they were going", async () => {
   await owner.sees("button", "Sign in as @alice.test");
   await owner.isAccessible();
   await owner.picture("owner-sign-in");
-  await signInAs(owner, set.atmosphere.alice);
-  await authorize(owner);
+  await set.atmosphere.signIn(owner, set.atmosphere.alice);
+  await set.atmosphere.authorize(owner);
   await owner.sees("#state", "Running");
   assert.equal(owner.page.url(), await set.computer.url("/supervisor/?from=here"));
   const [session, ...more] = await sessions();
@@ -72,8 +53,8 @@ test("the owner signs in and lands where they were going", async () => {
 test("another account of the same server is refused and named", async () => {
   const mallory = await visitor();
   mallory.expects(/403/);
-  await signInAs(mallory, set.atmosphere.mallory);
-  await authorize(mallory);
+  await set.atmosphere.signIn(mallory, set.atmosphere.mallory);
+  await set.atmosphere.authorize(mallory);
   await mallory.sees("h1", "Not your computer");
   await mallory.sees("main", "@mallory.test");
   await mallory.isAccessible();
@@ -89,7 +70,7 @@ test("another account of the same server is refused and named", async () => {
 test("the owner says no", async () => {
   const owner = await visitor();
   owner.expects(/403/);
-  await signInAs(owner, set.atmosphere.alice);
+  await set.atmosphere.signIn(owner, set.atmosphere.alice);
   await owner.page.getByRole("button", { name: "Deny access" }).click();
   await owner.sees("h1", "You said no");
   await owner.isAccessible();

@@ -7,7 +7,7 @@ use anyhow::{Result, bail};
 
 use crate::builds::{self, Built};
 use crate::tools::{self, For};
-use crate::{cargo, shell};
+use crate::{cargo, python, shell};
 
 pub(crate) fn run(args: &[String]) -> Result<()> {
     let Some(name) = args.iter().find(|arg| !arg.starts_with('-')) else {
@@ -17,11 +17,18 @@ pub(crate) fn run(args: &[String]) -> Result<()> {
     let peers = match name.as_str() {
         "history" => For::BenchHistory,
         "gateway" => For::BenchGateway,
+        "egress" => For::BenchEgress,
+        "provider" => For::BenchProvider,
         _ => For::BenchSandbox,
     };
     tools::ensure(&[For::Build, For::Bench, peers])?;
     let built = builds::release()?;
-    shell::run(harness(&built)?.args(args))
+    let mut bench = harness(&built)?;
+    bench.args(args);
+    if name == "provider" {
+        bench.arg("--litellm").arg(python::litellm()?);
+    }
+    shell::run(&mut bench)
 }
 
 pub(crate) fn soak(args: &[String]) -> Result<()> {
@@ -31,7 +38,7 @@ pub(crate) fn soak(args: &[String]) -> Result<()> {
 }
 
 fn harness(built: &Built) -> Result<Command> {
-    let words = ["build", "--release", "--package", "nacre-bench"];
+    let words = ["build", "--release", "--package", "nacre-bench", "--features", "unguarded"];
     shell::run(&mut builds::with_guest(&words, &built.guest))?;
     let program: PathBuf = cargo::target_dir().join("release/nacre-bench");
     let mut command = Command::new(program);

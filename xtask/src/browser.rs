@@ -8,7 +8,7 @@ use anyhow::{Context, Result};
 use crate::{builds, cargo, python, shell};
 
 /// What the suite is told: which `nacre` to start, and where its pictures go.
-const PROGRAM_VARIABLE: &str = "NACRE_BIN";
+pub(crate) const PROGRAM_VARIABLE: &str = "NACRE_BIN";
 const PICTURES_VARIABLE: &str = "NACRE_E2E_PICTURES";
 
 pub(crate) fn run(guest: &Path, python: &Path) -> Result<()> {
@@ -24,7 +24,7 @@ pub(crate) fn run(guest: &Path, python: &Path) -> Result<()> {
 }
 
 /// Once for what the lock file names: the account server takes minutes.
-fn install(folder: &str) -> Result<()> {
+pub(crate) fn install(folder: &str) -> Result<()> {
     let lock = cargo::root().join(folder).join("package-lock.json");
     let wanted = std::fs::read_to_string(&lock).with_context(|| format!("{}", lock.display()))?;
     let installed = cargo::root().join(folder).join("node_modules/.installed-lock.json");
@@ -49,7 +49,7 @@ fn node_headers() -> Option<PathBuf> {
     prefix.join("include/node/node.h").is_file().then_some(prefix)
 }
 
-fn npm(folder: &str, words: &[&str]) -> Result<Command> {
+pub(crate) fn npm(folder: &str, words: &[&str]) -> Result<Command> {
     let program = shell::find("npm").context("npm is not there")?;
     let mut command = Command::new(program);
     command.args(words).current_dir(cargo::root().join(folder));

@@ -9,14 +9,15 @@ use anyhow::{Result, bail};
 use crate::builds::{self, GuestProfile};
 use crate::steps::Steps;
 use crate::tools::For;
-use crate::{browser, cargo, docs, fuzz, python, shell, tools};
+use crate::{browser, cargo, docs, fuzz, models, python, shell, tools};
 
 /// Long enough to find what a change broke at once; `cargo xtask fuzz history` finds more.
 const FUZZED: Duration = Duration::from_secs(20);
 
 #[derive(Debug, PartialEq, Eq, Default)]
 struct Options {
-    /// Skip what is slow: the loops over crashes, the browser, the fuzzer, and the licence check.
+    /// Skip what is slow: the loops over crashes, the browser, the models, the fuzzer, and the licence
+    /// check.
     quick: bool,
     filter: Option<String>,
 }
@@ -71,6 +72,7 @@ pub(crate) fn run(args: &[String]) -> Result<()> {
         }
         if let (true, Some(python)) = (options.everything(), &python) {
             steps.run("browser", || browser::run(&guest, python));
+            steps.run("models", || models::run(&guest, python));
         }
     }
     if options.everything() {
@@ -84,6 +86,9 @@ pub(crate) fn run(args: &[String]) -> Result<()> {
 
 fn lints(guest: &Path) -> Result<()> {
     let words = ["clippy", "--quiet", "--workspace", "--all-targets"];
+    shell::run(builds::with_guest(&words, guest).args(["--", "-D", "warnings"]))?;
+    // As `cargo xtask bench` builds it.
+    let words = ["clippy", "--quiet", "--package", "nacre-bench", "--features", "unguarded"];
     shell::run(builds::with_guest(&words, guest).args(["--", "-D", "warnings"]))
 }
 

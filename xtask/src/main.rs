@@ -12,6 +12,7 @@ mod checks;
 mod docs;
 mod fuzz;
 mod install;
+mod models;
 mod python;
 mod shell;
 mod steps;
@@ -32,7 +33,7 @@ cargo xtask COMMAND
   install [--prefix DIR]     build, then copy binary, completions and man pages (/usr/local)
   test [--quick] [FILTER]    install what the tests need and run all of them
   bench NAME [--quick]       measure against peers, write bench/results/NAME.json
-                             (sandbox, history, gateway)
+                             (sandbox, history, gateway, provider)
   bench sandbox --only PART  one part: start, crowd, exec, memory, watch, up or files
   soak [--execs N] [--cycles N]
                              thousands of commands and sandboxes; fails when anything grows

@@ -26,6 +26,10 @@ pub(crate) enum For {
     BenchHistory,
     /// The peer of the gateway, and what loads both.
     BenchGateway,
+    /// The peer of the way out.
+    BenchEgress,
+    /// The peer of model calls is a Python program.
+    BenchProvider,
 }
 
 /// How to tell that something is there.
@@ -100,6 +104,18 @@ const TOOLS: &[Tool] = &[
         why: "makes the certificate that a browser is shown",
     },
     Tool {
+        sign: Sign::Program("ip"),
+        package: "iproute2",
+        needed: &[For::Browser],
+        why: "gives a test an internet of its own",
+    },
+    Tool {
+        sign: Sign::Program("nsenter"),
+        package: "util-linux",
+        needed: &[For::Browser],
+        why: "the same",
+    },
+    Tool {
         sign: Sign::Program("node"),
         package: "nodejs",
         needed: &[For::Test],
@@ -157,13 +173,43 @@ const TOOLS: &[Tool] = &[
     Tool {
         sign: Sign::Program("python3"),
         package: "python3",
-        needed: &[For::Test],
+        needed: &[For::Test, For::BenchProvider],
         why: "is the app that a sandbox runs in tests",
+    },
+    Tool {
+        sign: Sign::Module("pip"),
+        package: "python3-pip",
+        needed: &[For::Test],
+        why: "installs a package in a sandbox, through the way out",
+    },
+    Tool {
+        sign: Sign::Program("curl"),
+        package: "curl",
+        needed: &[For::Test, For::BenchEgress, For::BenchProvider],
+        why: "goes out of a sandbox by every kind of proxy",
+    },
+    Tool {
+        sign: Sign::Program("ip"),
+        package: "iproute2",
+        needed: &[For::Test],
+        why: "gives a network that a test has made an address",
+    },
+    Tool {
+        sign: Sign::Program("sshd"),
+        package: "openssh-server",
+        needed: &[For::Test],
+        why: "is what git clones from in a test",
+    },
+    Tool {
+        sign: Sign::Program("tinyproxy"),
+        package: "tinyproxy-bin",
+        needed: &[For::BenchEgress, For::BenchProvider],
+        why: "the peer of the way out",
     },
     Tool {
         sign: Sign::Module("ensurepip"),
         package: "python3-venv",
-        needed: &[For::Test],
+        needed: &[For::Test, For::BenchProvider],
         why: "makes a place for the Python packages of the tests",
     },
     Tool {

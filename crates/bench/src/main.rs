@@ -6,11 +6,13 @@
 
 mod census;
 mod computer;
+mod egress;
 mod gateway;
 mod ground;
 mod history;
 mod machine;
 mod peers;
+mod provider;
 mod report;
 mod samples;
 mod sandbox;
@@ -66,6 +68,30 @@ enum Benchmark {
         #[arg(long, value_name = "PART")]
         only: Vec<gateway::Part>,
     },
+    /// The way out of a sandbox, beside tinyproxy: a part of `provider` by itself
+    Egress {
+        /// Fewer rounds
+        #[arg(long)]
+        quick: bool,
+    },
+    /// What sandboxes reach: model calls beside LiteLLM's proxy, and the way out
+    Provider {
+        /// Shorter runs, and nothing is written to bench/results
+        #[arg(long)]
+        quick: bool,
+        /// These parts alone, and nothing is written to bench/results
+        #[arg(long, value_name = "PART")]
+        only: Vec<provider::Part>,
+        /// LiteLLM's own program; without it there is no peer
+        #[arg(long, value_name = "FILE")]
+        litellm: Option<PathBuf>,
+    },
+    /// What the provider benchmark starts of itself
+    #[command(hide = true)]
+    ModelProcess {
+        #[command(subcommand)]
+        process: provider::Process,
+    },
     /// What the gateway benchmark starts of itself
     #[command(hide = true)]
     Process {
@@ -94,8 +120,13 @@ impl Benchmark {
     /// Whether it makes a file system of its own.
     fn mounts(&self) -> bool {
         match self {
-            Self::History { .. } | Self::Gateway { .. } | Self::Soak { of: Some(_), .. } => true,
+            Self::History { .. }
+            | Self::Gateway { .. }
+            | Self::Egress { .. }
+            | Self::Provider { .. }
+            | Self::Soak { of: Some(_), .. } => true,
             Self::Sandbox { .. }
+            | Self::ModelProcess { .. }
             | Self::Process { .. }
             | Self::Peers
             | Self::Soak { of: None, .. } => false,
@@ -148,6 +179,28 @@ async fn run(args: &Args) -> Result<ExitCode> {
             print!("{}", table::terminal(&report));
             keep(&report, *quick || !only.is_empty())?;
             Ok(ExitCode::SUCCESS)
+        }
+        Benchmark::Egress { quick } => {
+            let report = egress::measure(home.path(), &args.nacre, *quick).await?;
+            print!("{}", table::terminal(&report));
+            // The whole is `provider`.
+            keep(&report, true)?;
+            Ok(ExitCode::SUCCESS)
+        }
+        Benchmark::Provider { quick, only, litellm } => {
+            let mut report =
+                provider::measure(home.path(), litellm.as_deref(), *quick, only).await?;
+            if only.is_empty() {
+                let out = egress::measure(home.path(), &args.nacre, *quick).await?;
+                report.rows.extend(out.rows);
+                report.notes.extend(out.notes);
+            }
+            print!("{}", table::terminal(&report));
+            keep(&report, *quick || !only.is_empty())?;
+            Ok(ExitCode::SUCCESS)
+        }
+        Benchmark::ModelProcess { process } => {
+            provider::be(process).await.map(|()| ExitCode::SUCCESS)
         }
         Benchmark::Process { process } => gateway::be(process).await.map(|()| ExitCode::SUCCESS),
         Benchmark::Peers => peers::try_all(home.path()).await.map(|()| ExitCode::SUCCESS),

@@ -8,8 +8,11 @@ use serde::Deserialize;
 
 use nacre_atproto::{Did, Origin};
 
-use crate::auth::{AuthConfig, SessionLimits};
+use crate::auth::AuthConfig;
+use crate::egress::config::EgressConfig;
+use crate::egress::rule::BadPattern;
 use crate::observe::{ObserveConfig, RawObserveConfig};
+use crate::provider::{ModelsConfig, Reload};
 use crate::sandboxes::policy::RestartPolicy;
 use crate::sandboxes::watching::RolesConfig;
 use crate::tls::TlsFiles;
@@ -28,6 +31,8 @@ pub struct RawGatewayConfig {
     pub listen: Option<String>,
     /// A host name that browsers may use besides loopback names.
     pub host: Option<String>,
+    /// A name below which ports of sandboxes have hosts of their own: `3000--dev.NAME`.
+    pub wildcard_host: Option<String>,
     /// Certificate chain and key, as PEM files: we speak TLS ourselves.
     pub tls_cert: Option<PathBuf>,
     pub tls_key: Option<PathBuf>,
@@ -39,6 +44,9 @@ pub struct RawGatewayConfig {
     pub owner_did: Option<String>,
     /// The directory of `did:plc`, when it is not the public one.
     pub plc_url: Option<String>,
+    /// A PEM file of authorities that account servers may have their certificates from, besides the
+    /// public ones.
+    pub account_ca: Option<PathBuf>,
     /// How long commands have to end when a sandbox stops.
     pub stop_grace_seconds: Option<u64>,
     pub observe: RawObserveConfig,
@@ -55,6 +63,12 @@ pub struct GatewayConfig {
     pub restart: RestartPolicy,
     pub observe: ObserveConfig,
     pub roles: RolesConfig,
+    pub egress: EgressConfig,
+    pub models: ModelsConfig,
+    /// Absent when there is nothing to read again.
+    pub reload_models: Option<Reload>,
+    /// Plain requests pass without hyper. Tests compare both ways.
+    pub lean: bool,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -67,10 +81,18 @@ pub enum ConfigError {
     BadDirectory(String),
     #[error("\"{0}\" is not a public address: expected something like https://pc.example")]
     BadPublicUrl(String),
+    #[error(
+        "\"{0}\" is not a host name that ports can be below: expected something like pc.example"
+    )]
+    BadWildcard(String),
     #[error("TLS needs a certificate and its key, and only one of them is named")]
     HalfTls,
     #[error("\"{0}\" is neither an address nor a network")]
     BadProxy(String),
+    #[error("[egress] mode = \"{0}\": there are open, allow-list and none")]
+    BadEgressMode(String),
+    #[error("[egress] \"{0}\" is not a name, a network or *")]
+    BadEgressRule(String),
 }
 
 impl ConfigError {
@@ -83,7 +105,12 @@ impl ConfigError {
             }
             Self::BadDirectory(_) => "write ATPROTO_PLC_URL as scheme and host, without a path",
             Self::BadPublicUrl(_) => "write scheme and host, with a port if there is one; no path",
+            Self::BadWildcard(_) => {
+                "write gateway.wildcard_host as a name alone, without the star, a scheme or a port"
+            }
             Self::HalfTls => "use --tls-cert FILE and --tls-key FILE together",
+            Self::BadEgressMode(_) => "see docs/network.md for what each of them opens",
+            Self::BadEgressRule(_) => BadPattern::HINT,
             Self::BadProxy(_) => "write them like 127.0.0.1 or 10.0.0.0/8",
         }
     }
@@ -107,11 +134,15 @@ impl RawGatewayConfig {
             tls: tls.is_some(),
             public: public.transpose()?,
             host: self.host.map(|host| host.to_ascii_lowercase()),
+            wildcard: self.wildcard_host.map(parse_wildcard).transpose()?,
             proxies: proxies
                 .map(|proxy| proxy.parse().map_err(|()| ConfigError::BadProxy(proxy)))
                 .collect::<Result<_, _>>()?,
         };
-        let auth = resolve_auth(self.owner_did, self.plc_url)?;
+        let auth = AuthConfig {
+            authorities: self.account_ca,
+            ..resolve_auth(self.owner_did, self.plc_url)?
+        };
         Ok(GatewayConfig {
             data_dir,
             listen,
@@ -122,6 +153,10 @@ impl RawGatewayConfig {
             restart: RestartPolicy::default(),
             observe: self.observe.resolve(),
             roles: RolesConfig::default(),
+            egress: EgressConfig::default(),
+            models: ModelsConfig::default(),
+            reload_models: None,
+            lean: true,
         })
     }
 }
@@ -133,8 +168,21 @@ fn resolve_auth(owner: Option<String>, plc: Option<String>) -> Result<AuthConfig
         let origin = url.strip_suffix('/').unwrap_or(&url).parse::<Origin>();
         origin.map_err(|()| ConfigError::BadDirectory(url))
     });
-    let sessions = SessionLimits::default();
-    Ok(AuthConfig { owner: owner.transpose()?, plc: plc.transpose()?, sessions })
+    Ok(AuthConfig { owner: owner.transpose()?, plc: plc.transpose()?, ..Default::default() })
+}
+
+/// A name, in lower case. An address has nothing below it.
+fn parse_wildcard(text: String) -> Result<String, ConfigError> {
+    let label = |label: &str| {
+        let inner = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-';
+        !label.is_empty() && label.bytes().all(inner) && !label.starts_with('-')
+    };
+    let last_is_a_name =
+        text.rsplit('.').next().is_some_and(|last| !last.starts_with(|c: char| c.is_ascii_digit()));
+    if !text.split('.').all(label) || !last_is_a_name {
+        return Err(ConfigError::BadWildcard(text));
+    }
+    Ok(text.to_ascii_lowercase())
 }
 
 /// `ADDRESS:PORT`, `localhost:PORT` or a bare port on loopback.
@@ -181,6 +229,12 @@ mod tests {
         let url = Some("pc.example".to_owned());
         let bad = ConfigError::BadPublicUrl("pc.example".to_owned());
         check(RawGatewayConfig { public_url: url, ..raw() }, bad);
+        for bad in ["", "*.pc.example", "https://pc.example", "pc.example:80", "127.0.0.1", "a..b"]
+        {
+            let wildcard_host = Some(bad.to_owned());
+            let expected = ConfigError::BadWildcard(bad.to_owned());
+            check(RawGatewayConfig { wildcard_host, ..raw() }, expected);
+        }
         let proxies = Some(vec!["10.0.0.1".to_owned(), "nginx".to_owned()]);
         let bad = ConfigError::BadProxy("nginx".to_owned());
         check(RawGatewayConfig { trusted_proxies: proxies, ..raw() }, bad);

@@ -16,8 +16,11 @@ use tokio_util::task::TaskTracker;
 
 use crate::auth::{Auth, AuthStartError};
 use crate::config::GatewayConfig;
+use crate::egress::Egress;
+use crate::host::Services;
 use crate::lock::{DataLock, LockError, SOCKET_FILE};
 use crate::observe::Observer;
+use crate::provider::Models;
 use crate::sandboxes::Sandboxes;
 use crate::store::Store;
 use crate::tls::{Certificate, TlsError};
@@ -102,8 +105,16 @@ impl Gateway {
         let store = Store::open(&config.data_dir.join("control.db"))
             .map_err(|error| StartError::Control(error.to_string()))?;
         let auth = start_auth(&config, address, store.clone()).await?;
-        let sandboxes =
-            Sandboxes::recover(&config, driver, store).await.map_err(StartError::Sandboxes)?;
+        let egress = Egress::start(config.egress.clone(), store.clone(), &config.data_dir)
+            .await
+            .map_err(|error| StartError::Control(error.to_string()))?;
+        let (models, reload) = (config.models.clone(), config.reload_models.clone());
+        let models = Models::start(&config.data_dir, models, reload, store.clone());
+        let models = models.await.map_err(StartError::Control)?;
+        let services = Services { models: models.clone(), egress };
+        let sandboxes = Sandboxes::recover(&config, driver, store, services)
+            .await
+            .map_err(StartError::Sandboxes)?;
         let lanes = Lanes::start()
             .map_err(|source| StartError::Io { what: "cannot start threads".to_owned(), source })?;
         let socket = config.data_dir.join(SOCKET_FILE);
@@ -111,6 +122,7 @@ impl Gateway {
         let (sender, shutdown) = watch::channel(None);
         let app = Arc::new(App {
             sandboxes,
+            models,
             auth: Arc::new(auth),
             observer: Arc::new(Observer::new(config.observe)),
             data_dir: config.data_dir,
@@ -128,7 +140,7 @@ impl Gateway {
             socket,
             _lock: lock,
         };
-        gateway.listen(tcp, unix, certificate)?;
+        gateway.listen(tcp, unix, certificate, config.lean)?;
         tracing::info!(%address, ms = started.elapsed().as_millis(), "ready");
         Ok(gateway)
     }
@@ -140,12 +152,14 @@ impl RunningGateway {
         tcp: TcpListener,
         unix: UnixListener,
         certificate: Option<Arc<Certificate>>,
+        lean: bool,
     ) -> Result<(), TlsError> {
         let tls = certificate.clone().map(Certificate::acceptor).transpose()?;
         let server = Server {
             site: Site::new(self.app.clone()),
             connections: self.connections.clone(),
             stop: self.stop.clone(),
+            lean,
         };
         if let Some(certificate) = certificate {
             let stop = self.stop.clone();
@@ -185,6 +199,12 @@ impl RunningGateway {
         self.app.setup_code()
     }
 
+    /// What requests cost without a look at their session. There is no way back.
+    #[cfg(feature = "unguarded")]
+    pub async fn stop_checking_sessions(&self) -> Result<(), ApiError> {
+        self.app.auth.let_everyone_in().await
+    }
+
     /// Whose computer it is, as a DID.
     pub fn owner(&self) -> Option<String> {
         self.app.auth.owner().map(|did| did.to_string())
@@ -205,6 +225,7 @@ impl RunningGateway {
         self.connections.close();
         self.app.auth.sweep().await;
         self.app.sandboxes.shut_down(how.stop_sandboxes).await;
+        self.app.sandboxes.egress().log().close().await;
         // Terminals and followed logs never end by themselves.
         let _ = tokio::time::timeout(LAST_RESPONSES, self.connections.wait()).await;
         let _ = std::fs::remove_file(&self.socket);
@@ -221,7 +242,7 @@ async fn start_auth(
     let client = config.auth.client(&url, &config.data_dir)?;
     // A start that is refused leaves the owner as it was.
     let owned = config.auth.owner.is_some() || store.owner().await?.is_some();
-    config.auth.check(config.listen, owned, client.as_ref(), &url)?;
+    config.auth.check(address, &config.front, owned, client.as_ref())?;
     Auth::start(&config.auth, client, store).await
 }
 

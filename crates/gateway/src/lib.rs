@@ -8,9 +8,12 @@
 //!                  │              │
 //!             control plane     proxy ── door ── Driver::dial ──▶ supervisor
 //!                  │                       host ◀─ Driver::accept ── supervisor
+//!                  │                       └─ egress ─▶ the internet
 //!             sandboxes: one task per sandbox owns its lifecycle
 //!                  │
 //!             store: control.db, what should be true
+//!
+//!  a program with a policy token, or a sandbox ── provider ──▶ a model
 //! ```
 //!
 //! What passes is counted and logged by [`observe`].
@@ -23,10 +26,12 @@
 mod auth;
 mod clock;
 mod config;
+mod egress;
 mod gateway;
 mod host;
 mod lock;
 mod observe;
+mod provider;
 pub mod routes;
 mod sandboxes;
 mod secret;
@@ -36,12 +41,20 @@ mod web;
 
 pub use auth::{AuthConfig, AuthStartError, SessionLimits};
 pub use config::{ConfigError, GatewayConfig, RawGatewayConfig};
+pub use egress::config::{EgressConfig, RawEgressConfig};
 pub use gateway::{Gateway, RunningGateway, StartError};
 pub use lock::{LOCK_FILE, SOCKET_FILE};
 pub use observe::{DroppedLines, JsonLines, LogGuard, ObserveConfig, RawObserveConfig, Spool};
+pub use provider::{
+    Dollars, Kind, ModelsConfig, PRICES_AS_OF, Provider, RawModelsConfig, RawPrice, RawProvider,
+    RawSandboxLimits, Reload, check_name as check_provider_name,
+};
 pub use sandboxes::policy::RestartPolicy;
 pub use sandboxes::watching::{RawRolesConfig, RolesConfig};
 pub use tls::{TlsError, TlsFiles};
+/// Whether a session is asked for at all. Only a benchmark is ever built without.
+pub const CHECKS_SESSIONS: bool = cfg!(not(feature = "unguarded"));
+
 #[doc(hidden)]
 pub use web::enter::probe::session_check_times;
 pub use web::visitor::{Front, Network, PublicUrl};

@@ -39,7 +39,7 @@ pub enum Owner {
 pub enum Part {
     SignIn,
     Control,
-    /// The model gateway. Nothing answers there yet.
+    /// The model gateway.
     Provider,
     /// A prefix without its slash: relative links of the page behind it would lead elsewhere.
     Slash,
@@ -105,6 +105,7 @@ pub static TABLE: &[Row] = &[
     sandbox("/writer/*", Role::Live, &["/writer/1"]),
     sandbox("/conductor/*", Role::Live, &["/conductor/run"]),
     sandbox("/supervisor/*", Role::Live, &["/supervisor/health"]),
+    sandbox("/ports/*", Role::Live, &["/ports/3000", "/ports/3000/", "/ports/3000/app.js"]),
     sandbox("/*", Role::Live, &["/loginish", "/admin", "/provider/v2", "/device", "/_dioxus"]),
 ];
 
@@ -164,7 +165,7 @@ pub fn markdown() -> String {
         let owner = match row.owner {
             Owner::Gateway(Part::SignIn) => "gateway: sign-in",
             Owner::Gateway(Part::Control) => "gateway: control plane",
-            Owner::Gateway(Part::Provider) => "gateway: models (nothing there yet)",
+            Owner::Gateway(Part::Provider) => "gateway: models",
             Owner::Gateway(Part::Slash) => "gateway: redirect to `/dev/`",
             Owner::Role(Role::Live) => "sandbox `live`",
             Owner::Role(Role::Dev) => "sandbox `dev`, which sees the path without `/dev`",

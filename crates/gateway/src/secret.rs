@@ -35,6 +35,18 @@ impl Secret {
 }
 
 impl SecretHash {
+    /// As [`hex`] writes it.
+    pub(crate) fn from_hex(text: &str) -> Option<Self> {
+        let mut bytes = [0; 32];
+        if text.len() != 64 || !text.bytes().all(|byte| byte.is_ascii_hexdigit()) {
+            return None;
+        }
+        for (index, byte) in bytes.iter_mut().enumerate() {
+            *byte = u8::from_str_radix(&text[index * 2..index * 2 + 2], 16).ok()?;
+        }
+        Some(Self(bytes))
+    }
+
     /// Of what a client sent, whatever it is: only its hash is ever compared.
     pub(crate) fn of(presented: &str) -> Self {
         Self(Sha256::digest(presented.as_bytes()).into())

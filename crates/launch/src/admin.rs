@@ -63,24 +63,29 @@ fn lock_around(layer: &Path) -> Result<fs::File> {
 
 /// Copies in passes, as it is told to, until it is told to finish or nobody is left to tell.
 pub(crate) fn clone(control: &Control, tree: &CloneTree) -> Result<Option<Guest>> {
-    in_user_namespace(&tree.ids, UnshareFlags::NEWUSER, None, |_| {
-        let progress = Arc::new(Progress::default());
-        let leave_out: Vec<_> = tree.leave_out.iter().map(Into::into).collect();
-        let cloner = Cloner::new(&tree.from, &tree.to, &leave_out, progress.clone())?;
-        while let Some(order) =
-            control.receive::<CloneOrder>().step(|| "read an order".to_owned())?
-        {
-            let reply = match order.message {
-                CloneOrder::Pass => {
-                    let changed = reporting(control, &progress, || cloner.pass())?;
-                    Reply::Passed { changed }
-                }
-                CloneOrder::Finish => Reply::Cloned(cloner.finish()?),
-            };
-            control.send(&reply, &[]).step(|| "report".to_owned())?;
-        }
-        Ok(None)
-    })
+    in_user_namespace(
+        &tree.ids,
+        UnshareFlags::NEWUSER,
+        || Ok(()),
+        |()| {
+            let progress = Arc::new(Progress::default());
+            let leave_out: Vec<_> = tree.leave_out.iter().map(Into::into).collect();
+            let cloner = Cloner::new(&tree.from, &tree.to, &leave_out, progress.clone())?;
+            while let Some(order) =
+                control.receive::<CloneOrder>().step(|| "read an order".to_owned())?
+            {
+                let reply = match order.message {
+                    CloneOrder::Pass => {
+                        let changed = reporting(control, &progress, || cloner.pass())?;
+                        Reply::Passed { changed }
+                    }
+                    CloneOrder::Finish => Reply::Cloned(cloner.finish()?),
+                };
+                control.send(&reply, &[]).step(|| "report".to_owned())?;
+            }
+            Ok(None)
+        },
+    )
 }
 
 /// Says how far the work is while it lasts, so that the host knows we live.
@@ -107,9 +112,14 @@ fn reporting<T>(control: &Control, progress: &Progress, work: impl FnOnce() -> T
 }
 
 fn act(control: &Control, ids: &Ids, job: impl FnOnce() -> Result<()>) -> Result<Option<Guest>> {
-    in_user_namespace(ids, UnshareFlags::NEWUSER, None, |_| {
-        job()?;
-        control.send(&Reply::Done, &[]).step(|| "report".to_owned())?;
-        Ok(None)
-    })
+    in_user_namespace(
+        ids,
+        UnshareFlags::NEWUSER,
+        || Ok(()),
+        |()| {
+            job()?;
+            control.send(&Reply::Done, &[]).step(|| "report".to_owned())?;
+            Ok(None)
+        },
+    )
 }

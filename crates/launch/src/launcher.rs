@@ -11,7 +11,7 @@ use rustix::thread::UnshareFlags;
 
 use crate::order::{Ids, Park, Reply, Task};
 use crate::seed::{self, Guest};
-use crate::{Control, Error, Result, Step, admin, ids};
+use crate::{Control, Error, Result, Step, admin, device, ids};
 
 /// Runs a launcher with its control socket as standard input and returns in the seed, once it has
 /// built and begun. Every other process ends here.
@@ -71,9 +71,11 @@ fn launch(control: &Control, park: &Park) -> Result<Option<Guest>> {
     // place that its ids could not walk to.
     rustix::process::chdir(&park.sandboxes)
         .step(|| format!("enter {}", park.sandboxes.display()))?;
-    in_user_namespace(&park.ids, all_namespaces(), park.rootfs.as_deref(), |rootfs| {
-        middle(control, rootfs)
-    })
+    let open = || {
+        let rootfs = park.rootfs.as_deref().map(open_directory).transpose()?;
+        Ok(Opened { rootfs, device: device::open() })
+    };
+    in_user_namespace(&park.ids, all_namespaces(), open, |opened| middle(control, opened))
 }
 
 fn all_namespaces() -> UnshareFlags {
@@ -86,14 +88,21 @@ fn all_namespaces() -> UnshareFlags {
         | UnshareFlags::NEWCGROUP
 }
 
-/// Forks; the child unshares `flags`, opens `directory`, has its ids mapped by us and runs `child` as
-/// root in there.
+/// What only who we were outside may open.
+pub(crate) struct Opened {
+    pub(crate) rootfs: Option<OwnedFd>,
+    /// See [`device::open`].
+    pub(crate) device: io::Result<OwnedFd>,
+}
+
+/// Forks; the child unshares `flags`, opens what it needs, has its ids mapped by us and runs `child`
+/// as root in there.
 /// The parent returns `None` when the child has ended.
-pub(crate) fn in_user_namespace(
+pub(crate) fn in_user_namespace<T>(
     ids: &Ids,
     flags: UnshareFlags,
-    directory: Option<&Path>,
-    child: impl FnOnce(Option<OwnedFd>) -> Result<Option<Guest>>,
+    open: impl FnOnce() -> Result<T>,
+    child: impl FnOnce(T) -> Result<Option<Guest>>,
 ) -> Result<Option<Guest>> {
     let (mut unshared, tell_unshared) = io::pipe().step(|| "pipe".to_owned())?;
     let (wait_mapped, mut mapped) = io::pipe().step(|| "pipe".to_owned())?;
@@ -102,9 +111,9 @@ pub(crate) fn in_user_namespace(
             drop((unshared, mapped));
             unshare(flags)?;
             // While we are still who we were outside.
-            let directory = directory.map(open_directory).transpose()?;
+            let opened = open()?;
             become_root(tell_unshared, wait_mapped)?;
-            child(directory)
+            child(opened)
         }
         Fork::Parent(pid) => {
             drop((tell_unshared, wait_mapped));
@@ -143,14 +152,14 @@ fn become_root(mut tell: io::PipeWriter, mut wait: io::PipeReader) -> Result<()>
 }
 
 /// Inside the namespaces but not yet in the new pid namespace: only a child is.
-fn middle(control: &Control, rootfs: Option<OwnedFd>) -> Result<Option<Guest>> {
+fn middle(control: &Control, opened: Opened) -> Result<Option<Guest>> {
     match fork()? {
         Fork::Parent(pid) => {
             let reply = Reply::Parked { pid: pid.as_raw_nonzero().get() };
             control.send(&reply, &[]).step(|| "report the parked seed".to_owned())?;
             Ok(None)
         }
-        Fork::Child => seed::park(control, rootfs),
+        Fork::Child => seed::park(control, opened),
     }
 }
 

@@ -27,6 +27,7 @@ mod admin;
 mod base;
 pub mod clone;
 mod control;
+pub mod device;
 mod devices;
 mod harden;
 mod ids;

@@ -183,4 +183,7 @@ pub enum Reply {
 pub struct Built {
     /// Directories of the base that could not be made writable, and why.
     pub read_only: Vec<String>,
+    /// Why there is no device for packets, if there is none.
+    #[serde(default)]
+    pub no_device: Option<String>,
 }

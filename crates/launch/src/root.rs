@@ -11,7 +11,7 @@ use rustix::mount::{MountFlags, MoveMountFlags};
 use crate::layout::{self, make};
 use crate::mounts::{bind, mount, restrict, tmpfs};
 use crate::order::{Base, Build, Built, Layer, Lower};
-use crate::{Result, Step, devices};
+use crate::{Result, Step, device, devices};
 
 /// From a sandbox's data directory to the one that holds all sandboxes.
 const UP: &str = "../..";
@@ -187,7 +187,24 @@ fn rootfs_root(build: &Build, lower: &Lower, beneath: &mut Beneath) -> Result<Pa
     if build.many_ids {
         ensure_user(&root.join("etc"))?;
     }
+    ensure_resolver(&root.join("etc"))?;
     Ok(root)
+}
+
+/// Names are asked of the other end of the device.
+pub(crate) fn resolver() -> String {
+    format!("nameserver {}\n", device::PEER)
+}
+
+/// A sandbox that has written its own keeps it.
+fn ensure_resolver(etc: &Path) -> Result<()> {
+    if fs::symlink_metadata("upper/root/etc/resolv.conf").is_ok() {
+        return Ok(());
+    }
+    let path = etc.join("resolv.conf");
+    // Often a link to a file of a service that does not run here.
+    let _ = fs::remove_file(&path);
+    fs::write(&path, resolver()).step(|| format!("write {}", path.display()))
 }
 
 /// Adds our user to a root filesystem whose number nobody has.

@@ -6,9 +6,10 @@ use std::path::PathBuf;
 
 use rustix::fs::{Mode, OFlags};
 
+use crate::launcher::Opened;
 use crate::order::{Begin, Build, Reply};
 use crate::root::Beneath;
-use crate::{Control, Received, Result, Step, harden, launcher, layout, mounts, root};
+use crate::{Control, Received, Result, Step, device, harden, launcher, layout, mounts, root};
 
 /// What a freshly built pid 1 has to work with.
 #[derive(Debug)]
@@ -21,6 +22,8 @@ pub struct Guest {
     /// The sandbox's data directory. No path inside leads to it: what the supervisor keeps there is
     /// out of reach of everything else in the sandbox.
     pub data: OwnedFd,
+    /// Where packets for others come out, when there is such a device.
+    pub device: Option<OwnedFd>,
     /// The user, by name or number, who works here unless somebody says otherwise.
     pub user: String,
 }
@@ -30,16 +33,19 @@ struct Descriptors {
     door: OwnedFd,
     log: OwnedFd,
     beneath: Beneath,
+    device: std::io::Result<OwnedFd>,
 }
 
 /// Builds when it is told what, and begins when it is told as whom. In between it may wait for long.
 /// `None` when the host no longer wants this seed.
-pub(crate) fn park(control: &Control, rootfs: Option<OwnedFd>) -> Result<Option<Guest>> {
+pub(crate) fn park(control: &Control, opened: Opened) -> Result<Option<Guest>> {
     mounts::make_private()?;
     raise_loopback()?;
+    let Opened { rootfs, device } = opened;
+    let device = device.and_then(device::set_up);
     let received = control.receive::<Build>().step(|| "read what to build".to_owned())?;
     let Some(Received { message, fds }) = received else { return Ok(None) };
-    let settled = build(control, &message, Descriptors::take(fds, rootfs)?)?;
+    let settled = build(control, &message, Descriptors::take(fds, rootfs, device)?)?;
     // The control socket has moved, so whoever called us cannot report from here on.
     match begin(&message, &settled.control) {
         Ok(true) => Ok(Some(guest(&message, settled))),
@@ -53,9 +59,10 @@ fn build(control: &Control, build: &Build, fds: Descriptors) -> Result<Settled> 
     rustix::process::chdir(data.as_str()).step(|| format!("enter {data}"))?;
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
     let data = rustix::fs::open(".", flags, Mode::empty()).step(|| format!("open {data}"))?;
-    let assembled = root::assemble(build, fds.beneath)?;
+    let mut assembled = root::assemble(build, fds.beneath)?;
+    assembled.built.no_device = fds.device.as_ref().err().map(ToString::to_string);
     mounts::pivot(&assembled.root)?;
-    let settled = settle_descriptors(control, fds.door, fds.log, data)?;
+    let settled = settle_descriptors(control, fds.door, fds.log, data, fds.device.ok())?;
     let reply = Reply::Built(assembled.built);
     settled.control.send(&reply, &[]).step(|| "report what was built".to_owned())?;
     Ok(settled)
@@ -81,6 +88,7 @@ fn guest(build: &Build, settled: Settled) -> Guest {
         host_socket: PathBuf::from("/run/nacre/host/host.sock"),
         workspace: PathBuf::from("/workspace"),
         data: settled.data,
+        device: settled.device,
         user: if build.many_ids { layout::USER_ID.to_string() } else { "root".to_owned() },
     }
 }
@@ -90,19 +98,22 @@ struct Settled {
     listener: OwnedFd,
     control: Control,
     data: OwnedFd,
+    device: Option<OwnedFd>,
 }
 
 const DOOR: i32 = 3;
 const CONTROL: i32 = 4;
 const DATA: i32 = 5;
+const DEVICE: i32 = 6;
 
-/// Standard streams, the door, the control socket and the data directory at fixed numbers, and
-/// nothing else: a descriptor of the host's that stayed open would be a way out.
+/// Standard streams, the door, the control socket, the data directory and the device at fixed numbers,
+/// and nothing else: a descriptor of the host's that stayed open would be a way out.
 fn settle_descriptors(
     control: &Control,
     door: OwnedFd,
     log: OwnedFd,
     data: OwnedFd,
+    device: Option<OwnedFd>,
 ) -> Result<Settled> {
     let step = || "settle descriptors".to_owned();
     let opened =
@@ -121,7 +132,8 @@ fn settle_descriptors(
     let high_door = high(&door).step(step)?;
     let high_control = high(&control.as_fd()).step(step)?;
     let high_data = high(&data).step(step)?;
-    drop((door, log, data, opened));
+    let high_device = device.as_ref().map(|device| high(device)).transpose().step(step)?;
+    drop((door, log, data, device, opened));
     let place = |fd: &OwnedFd, number: i32, flags: i32| {
         // SAFETY: dup3 on descriptors we own; what was at `number` is not used again.
         match unsafe { libc::dup3(fd.as_raw_fd(), number, flags) } {
@@ -135,20 +147,30 @@ fn settle_descriptors(
     place(&high_door, DOOR, libc::O_CLOEXEC).step(step)?;
     place(&high_control, CONTROL, libc::O_CLOEXEC).step(step)?;
     place(&high_data, DATA, libc::O_CLOEXEC).step(step)?;
-    drop((null, high_log, high_door, high_control, high_data));
+    if let Some(device) = &high_device {
+        place(device, DEVICE, libc::O_CLOEXEC).step(step)?;
+    }
+    let last = if high_device.is_some() { DEVICE } else { DATA };
+    drop((null, high_log, high_door, high_control, high_data, high_device));
     // SAFETY: closes only numbers above those just placed; nothing else of this process uses them.
-    if unsafe { libc::syscall(libc::SYS_close_range, DATA + 1, u32::MAX, 0) } == -1 {
+    if unsafe { libc::syscall(libc::SYS_close_range, last + 1, u32::MAX, 0) } == -1 {
         return Err(std::io::Error::last_os_error()).step(step);
     }
     // SAFETY: placed above, owned by nobody else.
     let (listener, control, data) = unsafe {
         (OwnedFd::from_raw_fd(DOOR), OwnedFd::from_raw_fd(CONTROL), OwnedFd::from_raw_fd(DATA))
     };
-    Ok(Settled { listener, control: Control::from(control), data })
+    // SAFETY: as above, if it was placed.
+    let device = (last == DEVICE).then(|| unsafe { OwnedFd::from_raw_fd(DEVICE) });
+    Ok(Settled { listener, control: Control::from(control), data, device })
 }
 
 impl Descriptors {
-    fn take(fds: Vec<OwnedFd>, rootfs: Option<OwnedFd>) -> Result<Self> {
+    fn take(
+        fds: Vec<OwnedFd>,
+        rootfs: Option<OwnedFd>,
+        device: std::io::Result<OwnedFd>,
+    ) -> Result<Self> {
         let mut fds = fds.into_iter();
         let mut next = |what: &str| {
             fds.next()
@@ -156,11 +178,12 @@ impl Descriptors {
                 .step(|| "read what to build".to_owned())
         };
         let (door, log) = (next("door")?, next("log")?);
-        Ok(Self { door, log, beneath: Beneath { trees: fds, rootfs, mounted: 0 } })
+        let beneath = Beneath { trees: fds, rootfs, mounted: 0 };
+        Ok(Self { door, log, beneath, device })
     }
 }
 
-/// The one network interface a sandbox has.
+/// What is for the sandbox itself.
 fn raise_loopback() -> Result<()> {
     let step = || "raise the loopback interface".to_owned();
     let socket =

@@ -5,8 +5,9 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand};
 
 use crate::commands::{
-    attach, audit, completions, cp, dev, diff, doctor, down, exec, history, kill, login, logs, ls,
-    man, process, ps, register, restore, sandbox, sessions, shell, status, swap, token, undo, up,
+    attach, audit, completions, cp, dev, diff, doctor, down, egress, exec, forward, history, kill,
+    login, logs, ls, man, ports, process, provider, ps, register, restore, sandbox, sessions,
+    shell, status, swap, token, undo, up, usage,
 };
 
 const EXAMPLES: &str = "\
@@ -83,6 +84,10 @@ pub(crate) enum Command {
     Token(token::Token),
     /// Show who came in and who was turned away
     Audit(audit::Audit),
+    /// Add, show, test and stop those who answer model calls
+    Provider(provider::ProviderCommand),
+    /// Show what model calls used and cost
+    Usage(usage::Usage),
     /// Show the gateway and its sandboxes
     Status(status::Status),
     /// Run a command in a sandbox
@@ -93,6 +98,10 @@ pub(crate) enum Command {
     Ps(ps::Ps),
     /// Show, start and stop what nacre.toml keeps running in a sandbox
     Process(process::Process),
+    /// Show what listens in a sandbox
+    Ports(ports::Ports),
+    /// Make ports of a sandbox ports of this machine
+    Forward(forward::Forward),
     /// Follow a command that runs, with its recent output first
     Attach(attach::Attach),
     /// Send a signal to a command
@@ -101,6 +110,8 @@ pub(crate) enum Command {
     Cp(cp::Cp),
     /// List a folder in a sandbox
     Ls(ls::Ls),
+    /// Rule and show what a sandbox reaches outside
+    Egress(egress::Egress),
     /// Show the log of a sandbox, or the output of a command or process
     Logs(logs::Logs),
     /// Show what happened to the files of a sandbox
@@ -140,12 +151,17 @@ impl Command {
             | Self::Sessions(_)
             | Self::Token(_)
             | Self::Audit(_)
+            | Self::Provider(_)
+            | Self::Usage(_)
             | Self::Status(_)
             | Self::Ps(_)
             | Self::Process(_)
+            | Self::Ports(_)
+            | Self::Forward(_)
             | Self::Kill(_)
             | Self::Cp(_)
             | Self::Ls(_)
+            | Self::Egress(_)
             | Self::Logs(_)
             | Self::History(_)
             | Self::Diff(_)

@@ -1,16 +1,21 @@
 //! `nacre.toml`: each module owns its table; here they are put together.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::io;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
-use nacre_gateway::{GatewayConfig, RawGatewayConfig, RawRolesConfig};
+use nacre_gateway::{
+    GatewayConfig, ModelsConfig, RawEgressConfig, RawGatewayConfig, RawModelsConfig, RawProvider,
+    RawRolesConfig,
+};
 use serde::Deserialize;
 
 use crate::commands::up::Front;
 use crate::failure::{Failure, Result};
 use crate::logging::RawLogConfig;
+use crate::providers;
 
 const FILE: &str = "nacre.toml";
 
@@ -19,7 +24,10 @@ const FILE: &str = "nacre.toml";
 pub(crate) struct RawConfig {
     gateway: RawGatewayConfig,
     roles: RawRolesConfig,
+    egress: RawEgressConfig,
     log: RawLogConfig,
+    models: RawModelsConfig,
+    provider: BTreeMap<String, RawProvider>,
 }
 
 /// Everything `nacre up` needs to know.
@@ -39,6 +47,8 @@ impl RawConfig {
                 let folder = path.parent().unwrap_or(Path::new(""));
                 raw.gateway.tls_cert = raw.gateway.tls_cert.map(|file| folder.join(file));
                 raw.gateway.tls_key = raw.gateway.tls_key.map(|file| folder.join(file));
+                raw.gateway.account_ca = raw.gateway.account_ca.map(|file| folder.join(file));
+                raw.provider.values_mut().for_each(|provider| provider.files_below(folder));
                 Ok(raw)
             }
             Err(error) if error.kind() == io::ErrorKind::NotFound && named.is_none() => {
@@ -46,6 +56,22 @@ impl RawConfig {
             }
             Err(error) => Err(Failure::io(path.display(), &error)),
         }
+    }
+
+    /// What it says of models, with the providers that were added by command. What is written by
+    /// hand wins over those.
+    pub(crate) fn models(&self, data_dir: &Path) -> Result<ModelsConfig> {
+        let mut all = providers::read(data_dir)?;
+        all.extend(self.provider.clone());
+        let providers = all.into_iter().map(|(name, raw)| {
+            let variable = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
+            raw.resolve(&name, variable).map_err(Failure::new)
+        });
+        Ok(self.models.clone().resolve(providers.collect::<Result<_>>()?))
+    }
+
+    pub(crate) fn names_provider(&self, name: &str) -> bool {
+        self.provider.contains_key(name)
     }
 
     fn parse(text: &str, path: &Path) -> Result<Self> {
@@ -64,6 +90,8 @@ impl RawConfig {
         // An owner is the exception: one that got lost on the way must not be taken for none.
         file.owner_did = said.owner_did.or(file.owner_did.take());
         file.plc_url = said.plc_url.filter(|url| !url.is_empty()).or(file.plc_url.take());
+        let said_ca = said.account_ca.filter(|file| !file.as_os_str().is_empty());
+        file.account_ca = said_ca.or(file.account_ca.take());
         let said_url = said.public_url.filter(|url| !url.is_empty());
         file.public_url = said_url.or(file.public_url.take());
         // The two belong together: half of each would be a third pair.
@@ -75,8 +103,11 @@ impl RawConfig {
         if !proxies.is_empty() {
             file.trusted_proxies = Some(proxies);
         }
+        let models = self.models(&data_dir)?;
         let mut gateway = self.gateway.resolve(data_dir)?;
+        gateway.models = models;
         gateway.roles = self.roles.resolve();
+        gateway.egress = self.egress.resolve()?;
         Ok(Config { gateway, log: self.log })
     }
 }
@@ -153,10 +184,12 @@ mod tests {
             public_url: Some("https://b.example".to_owned()),
             owner_did: Some("did:web:alice.net".to_owned()),
             plc_url: Some("https://plc.example".to_owned()),
+            account_ca: Some("ca.pem".into()),
             trusted_proxy: vec!["10.0.0.2".to_owned(), "::1".to_owned()],
         });
         assert_eq!(line.auth.owner, Some("did:web:alice.net".parse().unwrap()));
         assert_eq!(line.auth.plc, Some("https://plc.example".parse().unwrap()));
+        assert_eq!(line.auth.authorities, Some("ca.pem".into()));
         assert_eq!(line.listen.to_string(), "127.0.0.1:2");
         assert_eq!(line.front.public, Some("https://b.example".parse().unwrap()));
         assert_eq!(line.front.proxies, ["10.0.0.2".parse().unwrap(), "::1".parse().unwrap()]);
@@ -166,11 +199,13 @@ mod tests {
     #[test]
     fn files_that_the_file_names_are_beside_it() {
         let dir = tempfile::tempdir().unwrap();
-        let text = "[gateway]\ntls_cert = \"cert.pem\"\ntls_key = \"/etc/key.pem\"\n";
+        let text = "[gateway]\ntls_cert = \"cert.pem\"\ntls_key = \"/etc/key.pem\"\n\
+                    account_ca = \"ca.pem\"\n";
         fs::write(dir.path().join(FILE), text).unwrap();
         let raw = RawConfig::load(dir.path(), None).unwrap();
         assert_eq!(raw.gateway.tls_cert, Some(dir.path().join("cert.pem")));
         assert_eq!(raw.gateway.tls_key, Some("/etc/key.pem".into()));
+        assert_eq!(raw.gateway.account_ca, Some(dir.path().join("ca.pem")));
     }
 
     #[test]
@@ -181,6 +216,23 @@ mod tests {
         assert!(roles("").auto_rollback);
         assert!(!roles("[roles]\nauto_rollback = false\n").auto_rollback);
         assert_eq!(roles("roles.watch_seconds = 30\n").watch.as_secs(), 30);
+    }
+
+    #[test]
+    fn providers_of_both_files_are_there_and_the_one_written_by_hand_wins() {
+        let dir = tempfile::tempdir().unwrap();
+        let added = "[provider.openai]\nbase_url = \"http://added\"\n\
+                     [provider.ollama]\nkind = \"openai-compatible\"\nbase_url = \"http://127.0.0.1:11434/v1\"\n";
+        fs::write(dir.path().join(providers::FILE), added).unwrap();
+        let text = "[provider.openai]\nbase_url = \"http://by-hand\"\nkey_file = \"k\"\n\
+                    prices.\"my-*\" = { input = 1, output = 2.5 }\n[models]\ndollars_per_day = 5\n";
+        let models = parse(text).unwrap().models(dir.path()).unwrap();
+        let shown = format!("{models:?}");
+        assert_eq!(models.providers.len(), 2);
+        assert!(shown.contains("by-hand") && !shown.contains("added"), "{shown}");
+        assert_eq!(models.day.dollars, nacre_gateway::Dollars::new(5.0));
+        let wrong = message(parse("[provider.x]\n").unwrap().models(dir.path()));
+        assert!(wrong.contains("provider \"x\": its kind is missing"), "{wrong}");
     }
 
     #[test]

@@ -58,6 +58,15 @@ impl Failure {
     }
 }
 
+impl std::fmt::Display for Failure {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Error { message, .. } => f.write_str(message),
+            Self::BrokenPipe => f.write_str("the reader went away"),
+        }
+    }
+}
+
 impl From<client::Error> for Failure {
     fn from(error: client::Error) -> Self {
         match error {

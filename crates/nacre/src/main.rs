@@ -11,6 +11,7 @@ mod failure;
 mod history;
 mod logging;
 mod output;
+mod providers;
 mod remote;
 mod session;
 mod terminal;
@@ -18,6 +19,11 @@ mod terminal;
 use std::process::ExitCode;
 
 use clap::Parser;
+
+const _: () = assert!(
+    nacre_gateway::CHECKS_SESSIONS,
+    "the feature nacre-gateway/unguarded is for nacre-bench alone"
+);
 
 fn main() -> ExitCode {
     let cli = cli::Cli::parse();

@@ -13,6 +13,7 @@ fn nacre(args: &[&str]) -> String {
         .env_remove("NACRE_TRUSTED_PROXIES")
         .env_remove("OWNER_DID")
         .env_remove("ATPROTO_PLC_URL")
+        .env_remove("ATPROTO_CA_FILE")
         .env("COLUMNS", "100")
         .output()
         .unwrap();
@@ -28,7 +29,8 @@ fn help_teaches() {
     insta::assert_snapshot!("help", nacre(&["--help"]));
     for command in [
         "up", "exec", "shell", "cp", "logs", "sandbox", "doctor", "history", "diff", "undo",
-        "redo", "restore", "dev", "swap", "sessions", "token", "audit", "register",
+        "redo", "restore", "dev", "swap", "sessions", "token", "audit", "register", "ports",
+        "forward", "egress",
     ] {
         insta::assert_snapshot!(format!("help-{command}"), nacre(&[command, "--help"]));
     }

@@ -4,8 +4,6 @@
 //! asks it for its version, which shows that the way is open and that both sides understand each
 //! other.
 
-use std::path::PathBuf;
-
 use axum::extract::State;
 use axum::routing::get;
 use axum::{Json, Router};
@@ -15,21 +13,24 @@ use nacre_wire::{ApiError, ErrorKind};
 
 use crate::failure::Failure;
 
-pub fn router(socket: Option<PathBuf>) -> Router {
-    let client = socket.map(Client::unix);
-    Router::new().route("/supervisor/host", get(version)).with_state(client)
+/// The host as the supervisor sees it; `None` when it listens nowhere.
+pub type Host = Option<Client>;
+
+pub fn router(host: Host) -> Router {
+    Router::new().route("/supervisor/host", get(version)).with_state(host)
 }
 
-async fn version(State(client): State<Option<Client>>) -> Result<Json<Version>, Failure> {
-    let unreachable = |why: String| {
-        ApiError::new(ErrorKind::Unavailable, format!("the host cannot be reached: {why}"))
-            .hint("the gateway may be stopped; start it with `nacre up`")
-    };
-    let Some(client) = client else {
-        return Err(unreachable("it listens nowhere".to_owned()).into());
+async fn version(State(host): State<Host>) -> Result<Json<Version>, Failure> {
+    let Some(client) = host else {
+        return Err(unreachable("it listens nowhere").into());
     };
     match client.get_json("/host/version").await {
         Ok(version) => Ok(Json(version)),
-        Err(error) => Err(unreachable(error.to_string()).into()),
+        Err(error) => Err(unreachable(error).into()),
     }
+}
+
+pub(crate) fn unreachable(why: impl std::fmt::Display) -> ApiError {
+    ApiError::new(ErrorKind::Unavailable, format!("the host cannot be reached: {why}"))
+        .hint("the gateway may be stopped; start it with `nacre up`")
 }

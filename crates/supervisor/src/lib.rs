@@ -3,9 +3,12 @@
 //! It serves HTTP on one listening socket, the door, that it is given at the start ([`server`]).
 //! [`exec`] owns all processes it starts and, as pid 1, collects all that end; [`status`] tells
 //! how it is; [`files`] and [`watch`] serve the sandbox's files; [`host`] is the way up to the
-//! gateway; [`runtime`] keeps what `nacre.toml` names running and leads to it; [`events`] tells what
+//! gateway, [`models`] a port that leads there; [`egress`] is the way out; [`surroundings`] are the
+//! variables of every command; [`runtime`] keeps what `nacre.toml` names running and leads to it;
+//! [`ports`] leads to whatever else listens; [`events`] tells what
 //! happens; [`page`] is the page a browser sees first. Nothing a client or a process does ends it: a panic in a handler is that request's failure ([`panics`]), and every buffer is bounded.
 
+use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixListener;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -14,8 +17,10 @@ use std::time::Duration;
 use anyhow::Context;
 use axum::Router;
 use axum::middleware::from_fn_with_state;
+use nacre_wire::client::Client;
 use tokio::signal::unix::{SignalKind, signal};
 
+pub mod egress;
 pub mod events;
 pub mod exec;
 pub mod failure;
@@ -24,12 +29,16 @@ pub mod history;
 pub mod host;
 pub mod limits;
 mod memory;
+mod models;
+pub mod net;
 pub mod page;
 pub mod panics;
+pub mod ports;
 pub mod runtime;
 pub mod server;
 pub mod status;
 mod stop;
+pub mod surroundings;
 pub mod users;
 pub mod watch;
 
@@ -51,6 +60,8 @@ pub struct Config {
     pub reap: exec::Reap,
     /// Where the host listens for us, when it does.
     pub host_socket: Option<PathBuf>,
+    /// A tun device that has all routes of the sandbox, when there is one.
+    pub device: Option<OwnedFd>,
     /// Where the history of the workspace goes; without one there is none.
     pub history: Option<history::Place>,
 }
@@ -74,6 +85,7 @@ pub fn run(config: Config) -> anyhow::Result<()> {
 
 async fn serve(config: Config) -> anyhow::Result<()> {
     let mut term = signal(SignalKind::terminate()).context("cannot handle the TERM signal")?;
+    let host: host::Host = config.host_socket.map(Client::unix);
     let watching = watch::Context::new(&config.workspace, config.default_user.clone());
     let events = events::Events::start(events::Context {
         workspace: config.workspace.clone(),
@@ -85,11 +97,19 @@ async fn serve(config: Config) -> anyhow::Result<()> {
             .context("cannot start the keeper of history")?,
         None => history::Recorder::off(),
     };
+    let way_out = egress::start(host.clone(), config.device).await;
+    let surroundings = surroundings::Surroundings::default();
+    let named = |(name, value): &(&str, String)| ((*name).to_owned(), value.clone());
+    surroundings.set("egress", way_out.variables.iter().map(named).collect());
+    if let Some(host) = &host {
+        models::start(host.clone(), surroundings.clone());
+    }
     let defaults = exec::Defaults {
         workspace: config.workspace.clone(),
         user: config.default_user.clone(),
         limits: limits::Limits::take(),
         recorder: recorder.clone(),
+        surroundings,
     };
     let commands = exec::Commands::start(defaults, config.reap).context("cannot watch children")?;
     let user = config.default_user.clone();
@@ -105,8 +125,9 @@ async fn serve(config: Config) -> anyhow::Result<()> {
         .merge(history::router(recorder.clone(), processes.clone(), events.clone()))
         .merge(watch::router(watching))
         .merge(runtime::router(processes.clone()))
+        .merge(ports::router())
         .merge(events::router(events))
-        .merge(host::router(config.host_socket))
+        .merge(host::router(host))
         .merge(page::router());
     let app = server::app(app).layer(from_fn_with_state(processes.clone(), runtime::front));
     tokio::spawn(memory::watch());
@@ -119,6 +140,7 @@ async fn serve(config: Config) -> anyhow::Result<()> {
         _ = term.recv() => accepting.abort(),
     }
     tracing::info!("asked to stop");
+    way_out.close();
     processes.close();
     stop::everything(&commands).await;
     recorder.finish().await;

@@ -1,7 +1,7 @@
 //! The guest binary.
 
 use std::ffi::OsString;
-use std::os::fd::AsRawFd;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::os::unix::net::UnixListener;
 use std::path::PathBuf;
 
@@ -14,9 +14,17 @@ fn main() -> anyhow::Result<()> {
     let mut args = std::env::args_os().skip(1);
     match args.next().as_ref().and_then(|mode| mode.to_str()) {
         Some("launch") => supervise(nacre_launch::main()),
+        Some("net") => packets(),
         Some("serve") => serve(args),
         _ => bail!("usage: nacre-guest launch | serve --door PATH --workspace DIR [--history DIR]"),
     }
+}
+
+/// Reads the packets of the device that is standard input; the supervisor starts this.
+fn packets() -> anyhow::Result<()> {
+    // SAFETY: the supervisor gave us the device as standard input and nothing else uses it.
+    let device = unsafe { OwnedFd::from_raw_fd(0) };
+    nacre_supervisor::net::run(device).inspect_err(|error| println!("{error:#}"))
 }
 
 /// Serves as pid 1 of the sandbox that has just been built around this process.
@@ -37,6 +45,7 @@ fn supervise(guest: nacre_launch::Guest) -> anyhow::Result<()> {
         default_user: users::lookup(&guest.user)?,
         reap: Reap::Everything,
         host_socket: Some(guest.host_socket),
+        device: guest.device,
         history: Some(history),
     })
 }
@@ -79,6 +88,7 @@ fn serve(mut args: impl Iterator<Item = OsString>) -> anyhow::Result<()> {
         default_user: users::lookup(&rustix::process::getuid().as_raw().to_string())?,
         reap: Reap::Everything,
         host_socket: None,
+        device: None,
         history,
     })
 }

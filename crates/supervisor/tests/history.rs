@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command};
 use std::time::Duration;
 
+use nacre_agent::body::{Body, Command as BodyCommand, Expected, Remote, Write};
 use nacre_wire::client::{Client, ListHistory, WriteOptions};
 use nacre_wire::exec::ExecRequest;
 use nacre_wire::history::{
@@ -344,4 +345,36 @@ async fn what_was_written_in_haste_is_pressed_when_nobody_wants_anything() {
     pc.client.undo(&last(1)).await.unwrap();
     assert_eq!(pc.sh(sum).await, before);
     assert_eq!(pc.client.verify_history().await.unwrap().damaged, []);
+}
+
+#[tokio::test]
+async fn what_a_conversation_changed_is_undone_by_its_name_and_nothing_else() {
+    let computer = Computer::start().await;
+    computer.sh("echo mine > mine; echo before > both").await;
+    let body: &dyn Body = &Remote::new(computer.client.clone(), "c1");
+    let write = Write {
+        bytes: b"after\n".to_vec(),
+        expected: Expected::Anything,
+        call: Some("call-1".to_owned()),
+    };
+    body.write_file("both", &write).await.unwrap();
+    let command = BodyCommand {
+        line: "echo made > made".to_owned(),
+        within: None,
+        timeout: Duration::from_secs(60),
+        call: Some("call-2".to_owned()),
+    };
+    body.run(&command, 0).await.unwrap();
+    let by = |call: &str| Author::Conversation { id: "c1".to_owned(), call: Some(call.to_owned()) };
+    assert!(computer.newest().await.authors.contains(&by("call-2")));
+    computer.sh("echo later > later").await;
+    let author = Author::Conversation { id: "c1".to_owned(), call: None };
+    let undo = UndoRequest { by: Some(By::Author { author }), ..UndoRequest::default() };
+    computer.client.undo(&undo).await.unwrap();
+    assert_eq!(computer.read("both"), "before\n");
+    assert!(!computer.work("made").exists());
+    assert_eq!(
+        (computer.read("mine"), computer.read("later")),
+        ("mine\n".into(), "later\n".into())
+    );
 }

@@ -27,6 +27,11 @@ pub enum ErrorKind {
     Unsupported,
     /// The kernel refused memory.
     OutOfMemory,
+    /// The other end of a connection out does not answer.
+    Unreachable,
+    TimedOut,
+    /// A limit of how many or how often; later it may be possible.
+    TooMany,
     /// A kind this version does not know, or a fault on the other side.
     #[serde(other)]
     Internal,
@@ -48,6 +53,9 @@ impl ErrorKind {
             Self::Incompatible => StatusCode::UPGRADE_REQUIRED,
             Self::Unavailable => StatusCode::SERVICE_UNAVAILABLE,
             Self::Unsupported => StatusCode::NOT_IMPLEMENTED,
+            Self::Unreachable => StatusCode::BAD_GATEWAY,
+            Self::TimedOut => StatusCode::GATEWAY_TIMEOUT,
+            Self::TooMany => StatusCode::TOO_MANY_REQUESTS,
             Self::Internal => StatusCode::INTERNAL_SERVER_ERROR,
         }
     }

@@ -1,8 +1,8 @@
 //! What crosses the door between a sandbox and its host.
 //!
 //! The crate owns three things and no state: the JSON types of the supervisor's API
-//! ([`exec`], [`files`], [`watch`], [`processes`], [`events`], [`status`]) and of the gateway's
-//! control plane ([`control`], [`roles`], [`access`]), the protocol generation both sides negotiate ([`generation`]), and
+//! ([`exec`], [`files`], [`watch`], [`processes`], [`ports`], [`events`], [`status`]) and of the gateway's
+//! control plane ([`control`], [`roles`], [`access`], [`models`]), the protocol generation both sides negotiate ([`generation`]), and
 //! (feature `client`) a typed client that speaks it over any byte stream ([`client`]) with the parts of a proxy
 //! ([`relay`]). Feature
 //! `openapi` describes the calls for other languages.
@@ -15,15 +15,18 @@ pub mod access;
 #[cfg(feature = "client")]
 pub mod client;
 pub mod control;
+pub mod egress;
 pub mod error;
 pub mod events;
 pub mod exec;
 pub mod files;
 pub mod generation;
 pub mod history;
+pub mod models;
 #[cfg(feature = "openapi")]
 pub mod openapi;
 pub mod path;
+pub mod ports;
 pub mod processes;
 #[cfg(feature = "client")]
 pub mod relay;

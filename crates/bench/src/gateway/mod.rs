@@ -11,6 +11,7 @@ mod bulk;
 mod clone;
 mod nginx;
 mod ours;
+mod session;
 mod sockets;
 mod swaps;
 mod upstream;
@@ -27,18 +28,26 @@ use tokio::process::{Child, Command};
 use crate::machine::Machine;
 use crate::report::{Report, Row, ratio};
 use crate::samples::Samples;
+use ours::Guard;
 
 /// The processes that this program starts of itself.
 #[derive(Subcommand)]
 pub(crate) enum Process {
-    Upstream { socket: PathBuf },
-    Gateway { socket: PathBuf, data: PathBuf },
+    Upstream {
+        socket: PathBuf,
+    },
+    Gateway {
+        socket: PathBuf,
+        data: PathBuf,
+        #[arg(long)]
+        guard: ours::Guard,
+    },
 }
 
 pub(crate) async fn be(process: &Process) -> Result<()> {
     match process {
         Process::Upstream { socket } => upstream::serve(socket).await,
-        Process::Gateway { socket, data } => ours::serve(socket, data).await,
+        Process::Gateway { socket, data, guard } => ours::serve(socket, data, *guard).await,
     }
 }
 
@@ -56,6 +65,7 @@ pub(crate) enum Part {
 
 #[derive(Debug, Clone, Copy)]
 struct Rounds {
+    session: usize,
     small: usize,
     seconds: u32,
     bulk: usize,
@@ -66,14 +76,26 @@ struct Rounds {
     clones: usize,
 }
 
-const FULL: Rounds =
-    Rounds { small: 5, seconds: 6, bulk: 5, sockets: 2000, swaps: 100, cloned: 100_000, clones: 3 };
-const QUICK: Rounds =
-    Rounds { small: 2, seconds: 2, bulk: 2, sockets: 500, swaps: 20, cloned: 5000, clones: 1 };
-
-/// As many as there can be.
-const SESSIONS: usize = 200;
-const SESSION_ROUNDS: usize = 1000;
+const FULL: Rounds = Rounds {
+    session: 100,
+    small: 5,
+    seconds: 6,
+    bulk: 5,
+    sockets: 2000,
+    swaps: 100,
+    cloned: 100_000,
+    clones: 3,
+};
+const QUICK: Rounds = Rounds {
+    session: 20,
+    small: 2,
+    seconds: 2,
+    bulk: 2,
+    sockets: 500,
+    swaps: 20,
+    cloned: 5000,
+    clones: 1,
+};
 
 /// What is measured, as shipped.
 #[derive(Clone, Copy)]
@@ -83,6 +105,7 @@ pub(crate) struct Binaries<'a> {
 }
 
 /// Where a proxy listens, and what makes a request one of the owner's.
+#[derive(Debug, Clone)]
 struct Proxy {
     address: String,
     cookie: Option<String>,
@@ -101,7 +124,7 @@ pub(crate) async fn measure(
     let mut notes = vec![format!("nginx is {}", nginx::version().await?)];
     let mut rows = side_by_side(home, rounds, &wanted).await?;
     if wanted(Part::Session) {
-        rows.push(session(home).await?);
+        rows.push(session::alone(home).await?);
     }
     if wanted(Part::Memory) {
         rows.push(idle_memory(binaries.nacre, home).await?);
@@ -122,15 +145,22 @@ async fn side_by_side(
     wanted: &impl Fn(Part) -> bool,
 ) -> Result<Vec<Row>> {
     let socket = home.join("upstream.sock");
-    let mut upstream = ourselves(&["upstream"], &[&socket])?.spawn()?;
+    let mut upstream = ourselves("process", &["upstream"], &[&socket])?.spawn()?;
     upstream::until_there(&socket).await?;
-    let (mut gateway, ours) = ours::start(&socket, &home.join("data")).await?;
+    let (mut gateway, ours) = ours::start(&socket, &home.join("data"), Guard::Session).await?;
     let (nginx, theirs) = nginx::start(&socket, &home.join("nginx")).await?;
-    let rows = rows(&gateway, &Arc::new(ours), &theirs, rounds, wanted).await;
+    let mut rows = rows(&gateway, &Arc::new(ours.clone()), &theirs, rounds, wanted).await?;
+    if wanted(Part::Session) {
+        eprintln!("session: {} rounds", rounds.session);
+        let unguarded = home.join("unguarded");
+        let (mut other, without) = ours::start(&socket, &unguarded, Guard::Nobody).await?;
+        rows.extend(session::added(&ours, &without, rounds.session).await.context("session")?);
+        other.kill().await?;
+    }
     nginx::stop(nginx).await?;
     gateway.kill().await?;
     upstream.kill().await?;
-    rows
+    Ok(rows)
 }
 
 async fn rows(
@@ -220,17 +250,6 @@ async fn large(ours: &Proxy, theirs: &Proxy, rounds: Rounds) -> Result<Vec<Row>>
     Ok(rows)
 }
 
-/// What a request pays for the check of its session: it is made in one place, so it can be timed alone.
-async fn session(home: &Path) -> Result<Row> {
-    let data = home.join("session");
-    std::fs::create_dir_all(&data)?;
-    let times = nacre_gateway::session_check_times(&data, SESSIONS, SESSION_ROUNDS).await?;
-    let mut samples = Samples::default();
-    times.iter().for_each(|took| samples.push(took.as_secs_f64() * 1e6));
-    let metric = format!("session check, with {SESSIONS} sessions, p50");
-    Ok(Row::lower(metric, "us", samples.median()).target(50.0).samples(samples.count()))
-}
-
 /// Of `nacre up` itself, with its live sandbox running.
 async fn idle_memory(nacre: &Path, home: &Path) -> Result<Row> {
     let (child, _) = crate::sandbox::up::begin(nacre, &home.join("up")).await?;
@@ -240,17 +259,18 @@ async fn idle_memory(nacre: &Path, home: &Path) -> Result<Row> {
     Ok(Row::lower("nacre up, idle, resident", "MB", Some(resident)).target(40.0))
 }
 
-fn resident_kib(pid: u32) -> Result<f64> {
+pub(crate) fn resident_kib(pid: u32) -> Result<f64> {
     let status = std::fs::read_to_string(format!("/proc/{pid}/status"))?;
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
     let kib = line.context("no VmRSS")?.trim().trim_end_matches(" kB").parse()?;
     Ok(kib)
 }
 
-fn ourselves(words: &[&str], paths: &[&Path]) -> Result<Command> {
+/// `which` is the hidden command of a benchmark that starts processes.
+pub(crate) fn ourselves(which: &str, words: &[&str], paths: &[&Path]) -> Result<Command> {
     let mut command = Command::new(std::env::current_exe()?);
     // The paths of the binaries are not used by a process.
-    command.args(["--guest", "-", "--nacre", "-", "process"]).args(words).args(paths);
+    command.args(["--guest", "-", "--nacre", "-", which]).args(words).args(paths);
     command.stdin(Stdio::null()).kill_on_drop(true);
     Ok(command)
 }
@@ -261,5 +281,7 @@ fn raise_open_files() {
     let now = getrlimit(Resource::Nofile);
     let _ = setrlimit(Resource::Nofile, Rlimit { current: now.maximum, maximum: now.maximum });
 }
+
+pub(crate) use ours::OneUpstream;
 
 type Running = (Child, Proxy);

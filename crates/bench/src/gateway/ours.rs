@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 use async_trait::async_trait;
+use clap::ValueEnum;
 use nacre_gateway::{Gateway, JsonLines, RawGatewayConfig, Spool};
 use nacre_sandbox::{
     BoxStream, Capabilities, Driver, Error, Forked, Progress, SandboxId, SandboxSpec,
@@ -23,19 +24,43 @@ use tracing_subscriber::util::SubscriberInitExt;
 use super::{Proxy, Running, ourselves};
 
 /// Until it is killed. The first line of output is a sign-in link.
-pub(super) async fn serve(socket: &Path, data: &Path) -> Result<()> {
+pub(super) async fn serve(socket: &Path, data: &Path, guard: Guard) -> Result<()> {
     std::fs::create_dir_all(data)?;
     let (spool, _guard) = Spool::start(File::create(data.join("gateway.log"))?)?;
     tracing_subscriber::registry().with(EnvFilter::new("info")).with(JsonLines::new(spool)).init();
     let raw = RawGatewayConfig { listen: Some("127.0.0.1:0".to_owned()), ..Default::default() };
-    let driver = OneUpstream { socket: socket.to_owned(), states: Mutex::default() };
+    let driver = OneUpstream::new(socket.to_owned());
     let gateway = Gateway::start(raw.resolve(data.to_owned())?, Arc::new(driver)).await?;
     println!("{}", gateway.sign_in_link().await?.url);
+    if guard == Guard::Nobody {
+        let_everyone_in(&gateway).await?;
+    }
     std::future::pending().await
 }
 
-pub(super) async fn start(socket: &Path, data: &Path) -> Result<Running> {
-    let mut child = ourselves(&["gateway"], &[socket, data])?.stdout(Stdio::piped()).spawn()?;
+#[cfg(feature = "unguarded")]
+async fn let_everyone_in(gateway: &nacre_gateway::RunningGateway) -> Result<()> {
+    Ok(gateway.stop_checking_sessions().await?)
+}
+
+#[cfg(not(feature = "unguarded"))]
+async fn let_everyone_in(_: &nacre_gateway::RunningGateway) -> Result<()> {
+    anyhow::bail!("built without the feature `unguarded`; cargo xtask bench builds with it")
+}
+
+/// Whether the gateway looks at sessions.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Guard {
+    Session,
+    Nobody,
+}
+
+pub(super) async fn start(socket: &Path, data: &Path, guard: Guard) -> Result<Running> {
+    let words: &[&str] = match guard {
+        Guard::Session => &["gateway", "--guard", "session"],
+        Guard::Nobody => &["gateway", "--guard", "nobody"],
+    };
+    let mut child = ourselves("process", words, &[socket, data])?.stdout(Stdio::piped()).spawn()?;
     let output = child.stdout.take().context("no output")?;
     let link = BufReader::new(output).lines().next_line().await?;
     let link = link.context("the gateway ended")?;
@@ -57,12 +82,16 @@ async fn session(address: &str, path: &str) -> Result<String> {
 }
 
 /// Sandboxes without insides: whatever is dialled is the upstream.
-struct OneUpstream {
+pub(crate) struct OneUpstream {
     socket: PathBuf,
     states: Mutex<HashMap<SandboxId, SandboxState>>,
 }
 
 impl OneUpstream {
+    pub(crate) fn new(socket: PathBuf) -> Self {
+        Self { socket, states: Mutex::default() }
+    }
+
     fn states(&self) -> MutexGuard<'_, HashMap<SandboxId, SandboxState>> {
         self.states.lock().unwrap_or_else(PoisonError::into_inner)
     }

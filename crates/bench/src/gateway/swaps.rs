@@ -69,6 +69,7 @@ pub(super) async fn measure(proxy: &Arc<Proxy>, count: usize) -> Result<Vec<Row>
             "ms",
             moved.percentile(100),
         )
+        .target(5.0)
         .samples(count),
     ])
 }

@@ -1,13 +1,14 @@
 //! What signing in needs to know, and why it may not begin.
 
 use std::net::SocketAddr;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use nacre_atproto::{App, Client, Did, KeyError, Network, Origin, Reach, SigningKey};
 
 use super::SessionLimits;
 use crate::store::StoreError;
+use crate::web::visitor::Front;
 
 /// In the data folder: what we sign with as a client that has an address.
 pub(crate) const KEY_FILE: &str = "client.key";
@@ -18,13 +19,16 @@ pub struct AuthConfig {
     pub owner: Option<Did>,
     /// The directory of `did:plc`, when it is not the public one.
     pub plc: Option<Origin>,
+    /// A PEM file: whose certificates are believed of account servers besides those of the public
+    /// authorities.
+    pub authorities: Option<PathBuf>,
     pub sessions: SessionLimits,
 }
 
 #[derive(Debug, thiserror::Error)]
 pub enum AuthStartError {
-    #[error("{0} is not a loopback address, and nobody is named as the owner")]
-    NoOwner(SocketAddr),
+    #[error("{0} is an address that others reach, and nobody is named as the owner")]
+    NoOwner(String),
     #[error("an owner cannot sign in at {0}")]
     NoClient(String),
     #[error("the directory {0} cannot be asked: plain http is for this machine alone")]
@@ -33,6 +37,8 @@ pub enum AuthStartError {
     OwnerUnreadable(String),
     #[error("the key of this client: {0}")]
     Key(#[from] KeyError),
+    #[error("the authorities of account servers in {}: {why}", path.display())]
+    Authorities { path: PathBuf, why: String },
     #[error("{0}")]
     Network(String),
     #[error("{0}")]
@@ -44,7 +50,8 @@ impl AuthStartError {
         match self {
             Self::NoOwner(_) => Some(
                 "set OWNER_DID to the DID of your Atmosphere account and PUBLIC_URL to the address \
-                 people use, or listen on 127.0.0.1",
+                 people use; or start once on 127.0.0.1 without PUBLIC_URL and gateway.host, and claim \
+                 this computer at /register (nacre register)",
             ),
             Self::NoClient(_) => Some(
                 "set PUBLIC_URL to https and a name without a port, such as https://pc.example, or open \
@@ -56,6 +63,9 @@ impl AuthStartError {
                 Some("others may have read it: remove it, and a new one is made")
             }
             Self::Key(_) => Some("remove it, and a new one is made"),
+            Self::Authorities { .. } => {
+                Some("ATPROTO_CA_FILE names a readable PEM file with BEGIN CERTIFICATE")
+            }
             Self::Network(_) | Self::Control(_) => None,
         }
     }
@@ -79,28 +89,38 @@ impl AuthConfig {
         let Some(app) = App::at(&origin, key)? else { return Ok(None) };
         // Only a computer that is itself reached on this machine may ask others on this machine.
         let reach = if origin.is_secure() { Reach::Public } else { Reach::Loopback };
-        let network =
-            Network::new(reach).map_err(|error| AuthStartError::Network(error.to_string()))?;
+        let network = self.network(reach)?;
         let client = Client::new(app, network, self.plc.clone());
         client.map(Some).map_err(AuthStartError::PlainDirectory)
     }
 
-    /// Nobody but the owner may be let near by an address that others reach.
+    fn network(&self, reach: Reach) -> Result<Network, AuthStartError> {
+        let Some(path) = &self.authorities else {
+            return Network::new(reach).map_err(|error| AuthStartError::Network(error.to_string()));
+        };
+        let unusable = |why: String| AuthStartError::Authorities { path: path.clone(), why };
+        let authorities = std::fs::read(path).map_err(|error| unusable(error.to_string()))?;
+        Network::trusting(reach, &authorities).map_err(|error| unusable(error.to_string()))
+    }
+
+    /// Nobody but the owner may be let near by an address that others reach: one that is not loopback,
+    /// or a name that is not, behind which a proxy or a tunnel leads here.
     pub(crate) fn check(
         &self,
         listen: SocketAddr,
+        front: &Front,
         owned: bool,
         client: Option<&Client>,
-        url: &str,
     ) -> Result<(), AuthStartError> {
-        let public = !listen.ip().is_loopback();
-        if public && !owned {
-            return Err(AuthStartError::NoOwner(listen));
+        let listens = Some(listen).filter(|address| !address.ip().is_loopback());
+        let public = listens.map(|address| address.to_string());
+        let public = public.or_else(|| front.public_name().map(str::to_owned));
+        match public {
+            Some(public) if !owned => Err(AuthStartError::NoOwner(public)),
+            None if self.owner.is_none() => Ok(()),
+            Some(_) | None if client.is_none() => Err(AuthStartError::NoClient(front.url(listen))),
+            Some(_) | None => Ok(()),
         }
-        if (public || self.owner.is_some()) && client.is_none() {
-            return Err(AuthStartError::NoClient(url.to_owned()));
-        }
-        Ok(())
     }
 }
 
@@ -108,37 +128,73 @@ impl AuthConfig {
 mod tests {
     use super::*;
 
-    fn check(listen: &str, url: &str, owner: bool, plc: Option<&str>) -> Result<(), String> {
+    /// What `[gateway]` says, and whether somebody owns the computer.
+    fn check(
+        listen: &str,
+        public: Option<&str>,
+        owner: bool,
+        plc: Option<&str>,
+    ) -> Result<(), String> {
+        let public = public.map(|url| url.parse().unwrap());
+        start(listen, &Front { public, ..Default::default() }, owner, plc)
+    }
+
+    fn start(listen: &str, front: &Front, owner: bool, plc: Option<&str>) -> Result<(), String> {
         let dir = tempfile::tempdir().unwrap();
         let did = owner.then(|| "did:web:alice.net".parse().unwrap());
         let plc = plc.map(|plc| plc.parse().unwrap());
         let config = AuthConfig { owner: did, plc, ..Default::default() };
-        let client = config.client(url, dir.path()).map_err(|error| error.to_string())?;
+        let listen = listen.parse().unwrap();
+        let client =
+            config.client(&front.url(listen), dir.path()).map_err(|error| error.to_string())?;
         config
-            .check(listen.parse().unwrap(), owner, client.as_ref(), url)
+            .check(listen, front, owner, client.as_ref())
             .map_err(|error| format!("{error}: {}", error.hint().unwrap_or_default()))
+    }
+
+    const HERE: &str = "127.0.0.1:8080";
+
+    #[test]
+    fn an_address_of_this_machine_needs_no_owner() {
+        assert_eq!(check(HERE, None, false, None), Ok(()));
+        assert_eq!(check(HERE, None, true, None), Ok(()));
+        assert_eq!(check("[::1]:8080", Some("http://localhost:8080"), false, None), Ok(()));
+        assert_eq!(check(HERE, Some("https://pc.localhost"), false, None), Ok(()));
+        let tls = Front { tls: true, ..Default::default() };
+        assert_eq!(start(HERE, &tls, false, None), Ok(()));
     }
 
     #[test]
     fn a_public_address_has_an_owner_who_can_sign_in() {
-        let here = "127.0.0.1:8080";
-        assert_eq!(check(here, "http://127.0.0.1:8080", false, None), Ok(()));
-        assert_eq!(check(here, "http://127.0.0.1:8080", true, None), Ok(()));
-        assert_eq!(check(here, "https://127.0.0.1:8080", false, None), Ok(()));
-        assert_eq!(check("0.0.0.0:80", "https://pc.example", true, None), Ok(()));
+        let there = Some("https://pc.example");
+        assert_eq!(check("0.0.0.0:80", there, true, None), Ok(()));
+        assert_eq!(check(HERE, there, true, None), Ok(()));
+        let named = Front { host: Some("pc.example".to_owned()), ..Default::default() };
+        assert_eq!(start(HERE, &named, true, None), Ok(()));
 
-        let nobody = check("0.0.0.0:80", "https://pc.example", false, None).unwrap_err();
-        assert!(
-            nobody.contains("nobody is named as the owner") && nobody.contains("OWNER_DID"),
-            "{nobody}"
-        );
-        for url in [
-            "http://0.0.0.0:80",
-            "https://pc.example:8443",
-            "http://pc.example",
-            "https://10.0.0.1",
+        let nobody = [
+            (check("0.0.0.0:80", there, false, None), "0.0.0.0:80"),
+            (check(HERE, there, false, None), "pc.example"),
+            (check(HERE, Some("http://10.0.0.1"), false, None), "10.0.0.1"),
+            (start(HERE, &named, false, None), "pc.example"),
+            (start(HERE, &Front { tls: true, ..named }, false, None), "pc.example"),
+        ];
+        for (refused, place) in nobody {
+            let said = refused.unwrap_err();
+            let why = format!("{place} is an address that others reach, and nobody is named");
+            assert!(said.starts_with(&why), "{said}");
+            for way in ["OWNER_DID", "without PUBLIC_URL", "/register"] {
+                assert!(said.contains(way), "{said}");
+            }
+        }
+        for (listen, url) in [
+            ("0.0.0.0:80", None),
+            ("0.0.0.0:80", Some("https://pc.example:8443")),
+            (HERE, Some("https://pc.example:8443")),
+            (HERE, Some("http://pc.example")),
+            (HERE, Some("https://10.0.0.1")),
         ] {
-            let nowhere = check("0.0.0.0:80", url, true, None).unwrap_err();
+            let nowhere = check(listen, url, true, None).unwrap_err();
             assert!(
                 nowhere.contains("cannot sign in") && nowhere.contains("PUBLIC_URL"),
                 "{nowhere}"
@@ -147,11 +203,27 @@ mod tests {
     }
 
     #[test]
+    fn authorities_that_cannot_be_read_stop_the_start() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("ca.pem");
+        let client = || {
+            let config = AuthConfig { authorities: Some(path.clone()), ..Default::default() };
+            config.client("https://pc.example", dir.path()).map(drop).map_err(|e| e.to_string())
+        };
+        assert!(client().unwrap_err().contains("ca.pem: No such file"));
+        std::fs::write(&path, "nothing").unwrap();
+        assert!(client().unwrap_err().contains("no certificate"));
+        let made = rcgen::generate_simple_self_signed(["pds.example".to_owned()]).unwrap();
+        std::fs::write(&path, made.cert.pem()).unwrap();
+        assert_eq!(client(), Ok(()));
+    }
+
+    #[test]
     fn plain_http_is_for_a_computer_on_this_machine_and_a_directory_there() {
-        let (here, there) = ("http://127.0.0.1:8080", "https://pc.example");
-        assert_eq!(check("127.0.0.1:80", here, true, Some("http://localhost:2582")), Ok(()));
-        assert!(check("127.0.0.1:80", there, true, Some("http://localhost:2582")).is_err());
-        assert!(check("127.0.0.1:80", here, true, Some("http://plc.example")).is_err());
-        assert_eq!(check("127.0.0.1:80", there, true, Some("https://plc.example")), Ok(()));
+        let there = Some("https://pc.example");
+        assert_eq!(check(HERE, None, true, Some("http://localhost:2582")), Ok(()));
+        assert!(check(HERE, there, true, Some("http://localhost:2582")).is_err());
+        assert!(check(HERE, None, true, Some("http://plc.example")).is_err());
+        assert_eq!(check(HERE, there, true, Some("https://plc.example")), Ok(()));
     }
 }

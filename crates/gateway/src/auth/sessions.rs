@@ -296,8 +296,8 @@ mod tests {
     async fn however_much_it_is_used_it_ends() {
         let limits = SessionLimits { absolute: Duration::from_millis(50), ..Default::default() };
         let (_dir, sessions) = sessions(limits).await;
-        let secret = sessions.open(LINK, None).await.unwrap();
         let began = std::time::Instant::now();
+        let secret = sessions.open(LINK, None).await.unwrap();
         while sessions.check(secret.hash()).is_some() {
             assert!(began.elapsed() < Duration::from_secs(10));
             tokio::time::sleep(Duration::from_millis(5)).await;

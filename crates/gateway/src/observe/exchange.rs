@@ -35,6 +35,7 @@ pub(crate) struct Exchange {
     bytes_out: u64,
     /// The answer, or the socket, did not come to its end.
     cut: bool,
+    forgotten: bool,
 }
 
 impl Exchange {
@@ -60,6 +61,7 @@ impl Exchange {
             bytes_in: 0,
             bytes_out: 0,
             cut: false,
+            forgotten: false,
         }
     }
 
@@ -67,6 +69,20 @@ impl Exchange {
         if let Some(user) = user {
             self.user = user.clone();
         }
+    }
+
+    /// It began before it came to this part of the program.
+    pub(crate) fn began_at(&mut self, began: Instant) {
+        self.began = began;
+    }
+
+    pub(crate) fn began(&self) -> Instant {
+        self.began
+    }
+
+    /// It is written down by another one, which begins again.
+    pub(crate) fn forget(mut self) {
+        self.forgotten = true;
     }
 
     /// It asks for another protocol. Nothing more said, the client went before an answer came.
@@ -100,6 +116,22 @@ impl Exchange {
         self.cut = joined.broken.is_some();
     }
 
+    /// The head of an answer that takes the short way.
+    pub(crate) fn answered_lean(&mut self, status: u16) {
+        self.status = status;
+        add(&self.observer.metrics.of(self.via).lean, 1);
+    }
+
+    /// So much of the answer's body passed. Until the end is told of, it is not there.
+    pub(crate) fn passes(&mut self, bytes: usize) {
+        self.bytes_out += bytes as u64;
+        self.cut = true;
+    }
+
+    pub(crate) fn passed(&mut self) {
+        self.cut = false;
+    }
+
     /// Counts what passes and ends with the body.
     pub(crate) fn watch<B: Body<Data = Bytes>>(self, body: B) -> Watched<B> {
         Watched { body, exchange: self }
@@ -124,6 +156,9 @@ impl Drop for Exchange {
         let took = self.began.elapsed();
         let via = self.observer.metrics.of(self.via);
         via.under_way.fetch_sub(1, Ordering::Relaxed);
+        if self.forgotten {
+            return;
+        }
         self.bytes_in += self.progress.as_ref().map_or(0, |progress| progress.bytes());
         add(&via.bytes_in, self.bytes_in);
         add(&via.bytes_out, self.bytes_out);

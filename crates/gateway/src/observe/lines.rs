@@ -56,13 +56,14 @@ impl Line {
             self.second_text = second_text(self.second);
         }
         self.text.clear();
-        // Writing to a string cannot fail.
-        let _ = write!(
-            self.text,
-            "{{\"timestamp\":\"{}.{:06}Z\",\"level\":\"{level}\"",
-            self.second_text,
-            since.subsec_micros()
-        );
+        self.text.push_str("{\"timestamp\":\"");
+        self.text.push_str(&self.second_text);
+        self.text.push('.');
+        // A digit before them keeps the noughts.
+        self.text.push_str(&itoa::Buffer::new().format(1_000_000 + since.subsec_micros())[1..]);
+        self.text.push_str("Z\",\"level\":\"");
+        self.text.push_str(level);
+        self.text.push('"');
     }
 
     fn name(&mut self, field: &Field) {
@@ -73,6 +74,7 @@ impl Line {
 
     fn plain(&mut self, field: &Field, value: impl fmt::Display) {
         self.name(field);
+        // Writing to a string cannot fail.
         let _ = write!(self.text, "{value}");
     }
 }
@@ -93,15 +95,18 @@ impl Visit for Line {
     }
 
     fn record_u64(&mut self, field: &Field, value: u64) {
-        self.plain(field, value);
+        self.name(field);
+        self.text.push_str(itoa::Buffer::new().format(value));
     }
 
     fn record_i64(&mut self, field: &Field, value: i64) {
-        self.plain(field, value);
+        self.name(field);
+        self.text.push_str(itoa::Buffer::new().format(value));
     }
 
     fn record_bool(&mut self, field: &Field, value: bool) {
-        self.plain(field, value);
+        self.name(field);
+        self.text.push_str(if value { "true" } else { "false" });
     }
 
     fn record_f64(&mut self, field: &Field, value: f64) {

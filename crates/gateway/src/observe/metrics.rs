@@ -72,6 +72,8 @@ pub(super) struct PerVia {
     /// Not cumulative; the last one is beyond every bound.
     pub(super) durations: [AtomicU64; BUCKETS.len() + 1],
     pub(super) micros: AtomicU64,
+    /// Of the requests, those that hyper had no part in.
+    pub(super) lean: AtomicU64,
     pub(super) bytes_in: AtomicU64,
     pub(super) bytes_out: AtomicU64,
     pub(super) under_way: AtomicI64,

@@ -24,6 +24,7 @@ use http::{HeaderMap, header};
 use nacre_wire::control::{Alert, SandboxInfo};
 
 use crate::clock::now_ms;
+use crate::egress::Egress;
 use crate::routes::Role;
 pub use config::{DroppedLines, ObserveConfig, RawObserveConfig};
 use detect::Detector;
@@ -94,8 +95,8 @@ impl Observer {
         self.detector().alerts()
     }
 
-    pub(crate) fn prometheus(&self, sandboxes: &[SandboxInfo]) -> String {
-        text::render(&self.metrics, self.dropped.count(), sandboxes)
+    pub(crate) fn prometheus(&self, sandboxes: &[SandboxInfo], egress: &Egress) -> String {
+        text::render(&self.metrics, self.dropped.count(), sandboxes, egress)
     }
 
     fn upgrade_began(&self, user: &str, sandbox: &str) {

@@ -7,6 +7,7 @@ use nacre_wire::control::{AlertKind, SandboxInfo, SandboxState};
 
 use super::Via;
 use super::metrics::{BUCKETS, CLASSES, METHODS, Metrics, PerVia, Upgrade};
+use crate::egress::Egress;
 
 /// What `render` writes to cannot fail.
 struct Page(String);
@@ -38,7 +39,12 @@ impl Page {
     }
 }
 
-pub(super) fn render(metrics: &Metrics, dropped: u64, sandboxes: &[SandboxInfo]) -> String {
+pub(super) fn render(
+    metrics: &Metrics,
+    dropped: u64,
+    sandboxes: &[SandboxInfo],
+    way_out: &Egress,
+) -> String {
     let mut page = Page(String::with_capacity(16 * 1024));
     requests(&mut page, metrics);
     durations(&mut page, metrics);
@@ -46,6 +52,8 @@ pub(super) fn render(metrics: &Metrics, dropped: u64, sandboxes: &[SandboxInfo])
     page.per_via(metrics, bytes_in, |via| read(&via.bytes_in));
     let bytes_out = ("nacre_sent_bytes_total", "counter", "Bytes of bodies to clients.");
     page.per_via(metrics, bytes_out, |via| read(&via.bytes_out));
+    let lean = ("nacre_requests_lean_total", "counter", "Requests that took the short way.");
+    page.per_via(metrics, lean, |via| read(&via.lean));
     let under_way = ("nacre_requests_under_way", "gauge", "Requests that are being answered.");
     page.per_via(metrics, under_way, |via| via.under_way.load(Ordering::Relaxed));
     let sockets = ("nacre_sockets_open", "gauge", "Upgraded connections that are open.");
@@ -62,6 +70,7 @@ pub(super) fn render(metrics: &Metrics, dropped: u64, sandboxes: &[SandboxInfo])
     page.family("nacre_log_lines_dropped_total", "counter", help);
     page.sample("nacre_log_lines_dropped_total", &[], dropped);
     states(&mut page, sandboxes);
+    egress(&mut page, way_out);
     page.0
 }
 
@@ -112,6 +121,45 @@ fn upgrades(page: &mut Page, metrics: &Metrics) {
             let labels = [("role", via.as_str()), ("outcome", outcome.as_str())];
             page.sample(NAME, &labels, read(count));
         }
+    }
+}
+
+fn egress(page: &mut Page, egress: &Egress) {
+    const NAME: &str = "nacre_egress_connections_total";
+    let counts = egress.counts();
+    page.family(NAME, "counter", "Connections out of sandboxes, by how they ended.");
+    for (verdict, count) in counts.verdicts() {
+        page.sample(NAME, &[("verdict", verdict.as_str())], count);
+    }
+    let single = [
+        (
+            "nacre_egress_sent_bytes_total",
+            "counter",
+            "Bytes out of sandboxes, of connections that ended.",
+            counts.sent(),
+        ),
+        (
+            "nacre_egress_received_bytes_total",
+            "counter",
+            "Bytes into sandboxes, of connections that ended.",
+            counts.received(),
+        ),
+        (
+            "nacre_egress_open",
+            "gauge",
+            "Connections out of sandboxes that are open.",
+            u64::try_from(counts.open()).unwrap_or(0),
+        ),
+        (
+            "nacre_egress_records_lost_total",
+            "counter",
+            "Records that were not kept because the disk was too slow.",
+            egress.log().lost(),
+        ),
+    ];
+    for (name, kind, help, value) in single {
+        page.family(name, kind, help);
+        page.sample(name, &[], value);
     }
 }
 

@@ -13,14 +13,16 @@ use nacre_wire::{ApiError, ErrorKind};
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
-use tokio_util::task::AbortOnDropHandle;
 
 use super::door::Door;
 use super::errors;
 use super::label::Label;
 use super::policy::{Action, AfterCrash, Op, Phase, RestartPolicy, Verdict, decide};
-use crate::host;
+use crate::host::{self, Services, WayUp};
 use crate::store::{Desired, Store};
+
+/// How long the one who starts a sandbox waits for its supervisor to know of models.
+const UNTIL_TOLD: Duration = Duration::from_millis(300);
 
 /// What others see of a sandbox.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -57,6 +59,7 @@ pub(crate) struct Parts {
     pub(crate) door: Door,
     pub(crate) restart: RestartPolicy,
     pub(crate) stop_grace: Duration,
+    pub(crate) services: Services,
     pub(crate) view: watch::Sender<View>,
 }
 
@@ -70,7 +73,7 @@ struct Actor {
     /// Pending while the supervisor runs; absent when none does.
     exited: Option<Exited>,
     /// Answers what the supervisor asks of us while it runs.
-    way_up: Option<AbortOnDropHandle<()>>,
+    way_up: Option<WayUp>,
 }
 
 /// Runs until the sandbox is destroyed or the gateway stops; an operation that has begun is
@@ -163,7 +166,11 @@ impl Actor {
         self.crashes = 0;
         self.restart_at = None;
         match self.parts.driver.start(&self.parts.id).await {
-            Ok(()) => Ok(self.started()),
+            Ok(()) => {
+                let view = self.started();
+                self.until_told().await;
+                Ok(view)
+            }
             Err(error) => {
                 let error = errors::from_driver(&self.parts.name.get(), &error);
                 self.show(View::failed(error.message.clone()));
@@ -180,6 +187,14 @@ impl Actor {
         let view = self.show(View::of(Phase::Running));
         self.ask_version();
         view
+    }
+
+    /// So that the first command finds models, where there are any. An old supervisor never asks.
+    async fn until_told(&mut self) {
+        let Some(way_up) = &mut self.way_up else { return };
+        if self.parts.services.models.has_providers() {
+            let _ = tokio::time::timeout(UNTIL_TOLD, way_up.told()).await;
+        }
     }
 
     async fn stop(&mut self) -> Result<View, ApiError> {
@@ -225,7 +240,10 @@ impl Actor {
             self.show(View::failed(format!("was not removed: {}", error.message)));
             return Err(error);
         }
+        self.way_up = None;
+        self.parts.services.models.forget_sandbox(self.parts.id.as_str()).await;
         self.parts.store.delete(&self.parts.id).await.map_err(errors::from_store)?;
+        self.parts.services.egress.forget(&self.parts.id);
         Ok(self.show(View { destroyed: true, ..View::of(Phase::Stopped) }))
     }
 
@@ -268,7 +286,8 @@ impl Actor {
     /// A supervisor runs: notice when it ends, and answer it.
     fn attend(&mut self) {
         let (driver, id) = (self.parts.driver.clone(), self.parts.id.clone());
-        self.way_up = Some(host::serve(driver.clone(), id.clone()));
+        let guest = host::Guest::new(id.clone(), self.parts.name.clone(), &self.parts.services);
+        self.way_up = Some(host::serve(driver.clone(), guest));
         self.exited = Some(Box::pin(async move { driver.exited(&id).await }));
     }
 

@@ -69,6 +69,7 @@ impl Sandboxes {
         };
         let row = Row { name: row.id.to_string(), ..row };
         self.0.store.insert(row.clone(), None).await.map_err(errors::from_store)?;
+        self.0.services.egress.copy(&live.id, &row.id).await.map_err(errors::from_store)?;
         let begun = Instant::now();
         let forked = match self.fork(&live, &row).await {
             Ok(forked) => forked,

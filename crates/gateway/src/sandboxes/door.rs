@@ -6,6 +6,7 @@
 
 use std::io;
 use std::sync::Arc;
+use std::time::Instant;
 
 use axum::body::Body;
 use http::Request;
@@ -15,6 +16,7 @@ use nacre_wire::generation;
 use nacre_wire::relay::{Answer, Link, Pool, Upload};
 use nacre_wire::status::Version;
 
+use super::plain::Plain;
 use crate::web::lanes::{self, PLACES};
 
 #[derive(Debug, thiserror::Error)]
@@ -29,13 +31,14 @@ pub(crate) enum DoorError {
 pub(crate) struct Door {
     driver: Arc<dyn Driver>,
     id: SandboxId,
-    /// For each lane, those that it opened.
+    /// For each lane, those that it opened: with hyper, and without. Each can be made of the other.
     idle: Arc<[Arc<Pool<Body>>; PLACES]>,
+    plain: Arc<[Plain; PLACES]>,
 }
 
 impl Door {
     pub(crate) fn new(driver: Arc<dyn Driver>, id: SandboxId) -> Self {
-        Self { driver, id, idle: Arc::default() }
+        Self { driver, id, idle: Arc::default(), plain: Arc::default() }
     }
 
     /// Sends one request. The response may be an upgrade.
@@ -44,7 +47,7 @@ impl Door {
         mut request: Request<Upload<Body>>,
     ) -> Result<Answer<Body>, DoorError> {
         let idle = &self.idle[lanes::here()];
-        while let Some(link) = idle.take() {
+        while let Some(link) = self.kept().await? {
             match link.exchange(request).await {
                 Ok(answer) => return Ok(answer),
                 Err(failed) => match failed.unsent {
@@ -56,6 +59,37 @@ impl Door {
         let stream = self.driver.dial(&self.id).await?;
         let link = Link::open(stream, Some(idle.clone())).await?;
         link.exchange(request).await.map_err(|failed| failed.error.into())
+    }
+
+    /// The answer to a request that was sent over `stream` already; the stream takes it for sent.
+    pub(crate) async fn go_on(
+        stream: BoxStream,
+        request: Request<Upload<Body>>,
+    ) -> Result<Answer<Body>, DoorError> {
+        let link = Link::open(stream, None).await?;
+        link.exchange(request).await.map_err(|failed| failed.error.into())
+    }
+
+    async fn kept(&self) -> Result<Option<Link<Body>>, DoorError> {
+        let idle = &self.idle[lanes::here()];
+        if let Some(link) = idle.take() {
+            return Ok(Some(link));
+        }
+        match self.plain[lanes::here()].take(Instant::now()) {
+            Some(stream) => Ok(Some(Link::open(stream, Some(idle.clone())).await?)),
+            None => Ok(None),
+        }
+    }
+
+    /// A connection of this lane to use without hyper.
+    pub(crate) fn kept_plain(&self, now: Instant) -> Option<BoxStream> {
+        let link = || self.idle[lanes::here()].take();
+        self.plain[lanes::here()].take(now).or_else(|| link().and_then(Link::into_stream))
+    }
+
+    /// For the next request. It was last used then, or later.
+    pub(crate) fn keep_plain(&self, stream: BoxStream, used: Instant) {
+        self.plain[lanes::here()].put(stream, used);
     }
 
     /// What the supervisor says it is; `None` when it does not say.
@@ -80,5 +114,6 @@ impl Door {
     /// Lets go of the connections of a supervisor that is gone.
     pub(crate) fn forget(&self) {
         self.idle.iter().for_each(|idle| idle.clear());
+        self.plain.iter().for_each(Plain::clear);
     }
 }

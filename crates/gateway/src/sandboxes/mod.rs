@@ -9,9 +9,10 @@ pub(crate) mod dev;
 pub(crate) mod door;
 pub(crate) mod errors;
 mod health;
-mod label;
+pub(crate) mod label;
 mod make;
 mod name;
+mod plain;
 pub(crate) mod policy;
 mod recover;
 pub(crate) mod roles;
@@ -41,6 +42,8 @@ use roles::Healths;
 use watching::RolesConfig;
 
 use crate::config::GatewayConfig;
+use crate::egress::Egress;
+use crate::host::Services;
 use crate::routes::Role;
 use crate::store::{Row, Store};
 
@@ -75,6 +78,7 @@ struct Inner {
     tasks: TaskTracker,
     stop: CancellationToken,
     roles: RolesConfig,
+    services: Services,
     healths: Healths,
     changing_roles: Arc<tokio::sync::Mutex<()>>,
     extras: Mutex<Extras>,
@@ -161,7 +165,12 @@ impl Sandbox {
 }
 
 impl Sandboxes {
-    fn new(driver: Arc<dyn Driver>, store: Store, config: &GatewayConfig) -> Self {
+    fn new(
+        driver: Arc<dyn Driver>,
+        store: Store,
+        config: &GatewayConfig,
+        services: Services,
+    ) -> Self {
         Self(Arc::new(Inner {
             driver,
             store,
@@ -171,6 +180,7 @@ impl Sandboxes {
             tasks: TaskTracker::new(),
             stop: CancellationToken::new(),
             roles: config.roles,
+            services,
             healths: Healths::default(),
             changing_roles: Arc::default(),
             extras: Mutex::default(),
@@ -179,6 +189,10 @@ impl Sandboxes {
 
     pub(crate) fn driver(&self) -> &Arc<dyn Driver> {
         &self.0.driver
+    }
+
+    pub(crate) fn egress(&self) -> &Egress {
+        &self.0.services.egress
     }
 
     /// By name first, then by id.
@@ -249,6 +263,7 @@ impl Sandboxes {
             door: door.clone(),
             restart: self.0.restart,
             stop_grace: self.0.stop_grace,
+            services: self.0.services.clone(),
             view: view_sender,
         };
         let sandbox = Arc::new(Sandbox {

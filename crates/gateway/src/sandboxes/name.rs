@@ -3,8 +3,22 @@
 use nacre_wire::{ApiError, ErrorKind};
 
 /// Paths under `/admin/sandboxes` that are no sandboxes.
-const RESERVED: &[&str] =
-    &["gateway", "roles", "swap", "page", "metrics", "alerts", "sessions", "tokens", "audit"];
+const RESERVED: &[&str] = &[
+    "gateway",
+    "roles",
+    "swap",
+    "page",
+    "metrics",
+    "alerts",
+    "sessions",
+    "tokens",
+    "audit",
+    "egress",
+    "providers",
+    "policy-tokens",
+    "usage",
+    "calls",
+];
 
 /// A lower case letter, then up to 31 lower case letters, digits and dashes.
 pub(crate) fn check(name: &str) -> Result<(), ApiError> {

@@ -12,6 +12,7 @@ use super::startup::{Recovery, Then, plan};
 use super::{Sandbox, Sandboxes, errors};
 use crate::clock::now_ms;
 use crate::config::GatewayConfig;
+use crate::host::Services;
 use crate::routes::Role;
 use crate::store::{Desired, Row, Store};
 
@@ -20,12 +21,13 @@ impl Sandboxes {
         config: &GatewayConfig,
         driver: Arc<dyn Driver>,
         store: Store,
+        services: Services,
     ) -> Result<Self, ApiError> {
         let rows = store.sandboxes().await.map_err(errors::from_store)?;
         let found =
             driver.reconcile().await.map_err(|error| errors::from_driver("(any)", &error))?;
         let plan = plan(rows, driver.name(), found);
-        let this = Self::new(driver, store, config);
+        let this = Self::new(driver, store, config, services);
         for recovery in plan {
             this.carry_out(recovery).await?;
         }

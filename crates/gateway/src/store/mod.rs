@@ -5,8 +5,10 @@
 //! a crash in between leaves a row that says what was meant (see `sandboxes::startup`).
 
 mod audit;
+mod egress;
 mod owner;
 mod passkeys;
+mod policy_tokens;
 mod recovery;
 mod roles;
 mod sessions;
@@ -18,7 +20,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use rusqlite::{Connection, OpenFlags};
 
+pub(crate) use egress::OwnEgress;
 pub(crate) use passkeys::PasskeyRow;
+pub(crate) use policy_tokens::PolicyTokenRow;
 pub(crate) use roles::Move;
 pub(crate) use sessions::{SIGN_IN_LIFETIME, SessionRow};
 pub(crate) use tables::{Desired, Row};
@@ -103,6 +107,33 @@ const MIGRATIONS: &[&str] = &[
         address TEXT,
         detail TEXT
     ) STRICT;
+",
+    "
+    CREATE TABLE egress_modes (
+        sandbox_id TEXT PRIMARY KEY REFERENCES sandboxes(id) ON DELETE CASCADE,
+        mode TEXT NOT NULL
+    ) STRICT;
+    CREATE TABLE egress_rules (
+        id INTEGER PRIMARY KEY,
+        sandbox_id TEXT NOT NULL REFERENCES sandboxes(id) ON DELETE CASCADE,
+        target TEXT NOT NULL,
+        effect TEXT NOT NULL,
+        private INTEGER NOT NULL,
+        UNIQUE (sandbox_id, target)
+    ) STRICT;
+",
+    // `*` stops every provider.
+    "
+    CREATE TABLE policy_tokens (
+        id TEXT PRIMARY KEY,
+        hash BLOB NOT NULL UNIQUE,
+        name TEXT NOT NULL,
+        automatic INTEGER NOT NULL,
+        scope TEXT NOT NULL,
+        created_at INTEGER NOT NULL,
+        expires_at INTEGER
+    ) STRICT;
+    CREATE TABLE stopped_providers (name TEXT PRIMARY KEY, at INTEGER NOT NULL) STRICT;
 ",
 ];
 

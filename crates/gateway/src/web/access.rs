@@ -101,7 +101,7 @@ pub(super) async fn setup_code(
     })?))
 }
 
-fn event(name: &'static str, entrance: Entrance) -> Event {
+pub(super) fn event(name: &'static str, entrance: Entrance) -> Event {
     match entrance {
         Entrance::Tcp(address) => Event::of(name).from(address.ip()),
         Entrance::Unix => Event::of(name).saying("from the terminal"),

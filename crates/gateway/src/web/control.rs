@@ -5,7 +5,7 @@ use std::sync::Arc;
 use axum::body::{Body, Bytes};
 use axum::extract::{Extension, Path, Query, State};
 use axum::response::{IntoResponse, Response};
-use axum::routing::{any, delete, get, post};
+use axum::routing::{any, delete, get, post, put};
 use axum::{Json, Router};
 use http::header::{CACHE_CONTROL, CONTENT_TYPE};
 use http::{HeaderMap, Method, Request, StatusCode, Uri};
@@ -20,7 +20,7 @@ use super::board::Notes;
 use super::headers::Forwarded;
 use super::intent::FormToken;
 use super::proxy::{self, Way};
-use super::{App, Entrance, access, board, follow, reply, roles, telemetry};
+use super::{App, Entrance, access, board, egress, follow, models, reply, roles, telemetry};
 use crate::observe::Via;
 use crate::sandboxes::errors;
 use crate::sandboxes::policy::Op;
@@ -60,6 +60,16 @@ pub(crate) fn router(app: Arc<App>) -> Router {
         .route("/tokens", get(access::tokens).post(access::create_token))
         .route("/tokens/{id}", delete(access::revoke_token))
         .route("/audit", get(access::audit))
+        .route("/egress/log", get(egress::log))
+        .route("/providers", get(models::providers))
+        .route("/providers/reload", post(models::reload))
+        .route("/providers/stop", post(models::stop))
+        .route("/providers/start", post(models::start))
+        .route("/providers/{name}/test", post(models::test))
+        .route("/policy-tokens", get(models::tokens).post(models::create_token))
+        .route("/policy-tokens/{id}", delete(models::revoke_token))
+        .route("/usage", get(models::usage))
+        .route("/calls", get(models::calls))
         .route("/{name}", get(show).delete(destroy))
         .route("/{name}/start", post(start))
         .route("/{name}/stop", post(stop))
@@ -68,6 +78,9 @@ pub(crate) fn router(app: Arc<App>) -> Router {
         .route("/{name}/resume", post(resume))
         .route("/{name}/stats", get(stats))
         .route("/{name}/logs", get(logs))
+        .route("/{name}/egress", get(egress::show))
+        .route("/{name}/egress/mode", put(egress::set_mode))
+        .route("/{name}/egress/rules", post(egress::add_rule).delete(egress::remove_rule))
         .route("/{name}/door", any(door))
         .route("/{name}/door/", any(door))
         .route("/{name}/door/{*rest}", any(door))

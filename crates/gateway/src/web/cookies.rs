@@ -4,6 +4,9 @@
 //! `nacre_app_dev_sid` in the browser; on the way in, only what carries the role's own name is
 //! passed on, without it. Cookies belong to the role and not to the sandbox: after a swap the app
 //! that became `live` finds what the owner's browser holds for `live`, as after any deployment.
+//!
+//! A port that has a host to itself has a jar to itself. There an app's cookies keep their names, but for
+//! ours, and stay on that host.
 
 use std::fmt::Write;
 
@@ -25,7 +28,12 @@ pub(crate) struct Jar {
     pub(crate) role: Role,
     /// The browser speaks https with us.
     pub(crate) secure: bool,
+    /// The app has a host to itself.
+    pub(crate) own_host: bool,
 }
+
+/// What the gateway's own cookies begin with, on every host.
+const OURS: [&str; 2] = ["nacre_", "__Host-nacre_"];
 
 impl Jar {
     /// Leaves the role's own cookies, by the names the app knows.
@@ -33,7 +41,11 @@ impl Jar {
         let prefix = self.prefix();
         let mut inner = String::new();
         for pair in pairs(headers) {
-            if let Some(own) = pair.strip_prefix(prefix) {
+            let own = match self.own_host {
+                true => Some(pair).filter(|pair| !is_ours(pair)),
+                false => pair.strip_prefix(prefix),
+            };
+            if let Some(own) = own {
                 let separator = if inner.is_empty() { "" } else { "; " };
                 inner.push_str(separator);
                 inner.push_str(own);
@@ -56,7 +68,10 @@ impl Jar {
         let set: Vec<HeaderValue> = headers.get_all(SET_COOKIE).iter().cloned().collect();
         headers.remove(SET_COOKIE);
         for (index, value) in set.iter().enumerate() {
-            let renamed = value.to_str().ok().and_then(|value| self.rename(value));
+            let renamed = value.to_str().ok().and_then(|value| match self.own_host {
+                true => keep_to_host(value),
+                false => self.rename(value),
+            });
             match renamed.and_then(|renamed| HeaderValue::try_from(renamed).ok()) {
                 Some(renamed) if index < MOST => {
                     headers.append(SET_COOKIE, renamed);
@@ -159,6 +174,25 @@ impl<'l> Attributes<'l> {
     }
 }
 
+fn is_ours(pair: &str) -> bool {
+    OURS.iter().any(|start| pair.starts_with(start))
+}
+
+/// As the app has it, less the domain: a cookie for the domain above would reach our own host.
+fn keep_to_host(line: &str) -> Option<String> {
+    let mut parts = line.split(';').map(str::trim);
+    let pair = parts.next()?;
+    let (name, value) = pair.split_once('=')?;
+    if !is_name(name.trim_end()) || !is_text(value) || is_ours(pair) || pair.len() > LONGEST {
+        return None;
+    }
+    let is_domain = |part: &str| {
+        part.split('=').next().is_some_and(|name| name.trim().eq_ignore_ascii_case("domain"))
+    };
+    let rest = parts.filter(|part| !part.is_empty() && !is_domain(part) && is_text(part));
+    Some(rest.fold(pair.to_owned(), |line, part| format!("{line}; {part}")))
+}
+
 /// Each `name=value` of a request.
 pub(crate) fn pairs(headers: &HeaderMap) -> impl Iterator<Item = &str> {
     headers
@@ -184,9 +218,10 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    const LIVE: Jar = Jar { role: Role::Live, secure: false };
-    const DEV: Jar = Jar { role: Role::Dev, secure: false };
-    const SAFE: Jar = Jar { role: Role::Dev, secure: true };
+    const LIVE: Jar = Jar { role: Role::Live, secure: false, own_host: false };
+    const DEV: Jar = Jar { role: Role::Dev, secure: false, own_host: false };
+    const SAFE: Jar = Jar { role: Role::Dev, secure: true, own_host: false };
+    const APART: Jar = Jar { role: Role::Dev, secure: true, own_host: true };
 
     fn inward(jar: Jar, cookies: &[&str]) -> Option<String> {
         let mut headers = HeaderMap::new();
@@ -245,6 +280,21 @@ mod tests {
         ];
         for (jar, line, expected) in cases {
             assert_eq!(jar.rename(line).as_deref(), Some(expected), "{line}");
+        }
+    }
+
+    #[test]
+    fn on_a_host_of_its_own_an_app_keeps_its_cookies_and_gets_none_of_ours() {
+        let cookies = ["sid=1; __Host-nacre_port=secret; nacre_session=x", "__Host-a=2; Nacre=3"];
+        assert_eq!(inward(APART, &cookies).as_deref(), Some("sid=1; __Host-a=2; Nacre=3"));
+        let check = |line: &str, expected: Option<&str>| {
+            assert_eq!(keep_to_host(line).as_deref(), expected, "{line}");
+        };
+        check("a=1; Path=/x; SameSite=None; Secure", Some("a=1; Path=/x; SameSite=None; Secure"));
+        check("a=1; Domain=pc.example; HttpOnly", Some("a=1; HttpOnly"));
+        check("a=1; DOMAIN =pc.example;;domain", Some("a=1"));
+        for dropped in ["__Host-nacre_port=1; Secure; Path=/", "nacre_port=1", "a", "a b=1", "=1"] {
+            check(dropped, None);
         }
     }
 

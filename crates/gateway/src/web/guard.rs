@@ -1,8 +1,8 @@
 //! Checks on a browser's request before anything acts on it. Pure.
 
-use axum::body::Body;
 use http::header::{ORIGIN, UPGRADE};
-use http::{HeaderMap, Method, Request};
+use http::request::Parts;
+use http::{HeaderMap, Method};
 use nacre_wire::{ApiError, ErrorKind};
 
 use super::visitor::Visitor;
@@ -11,15 +11,12 @@ const SEC_FETCH_SITE: &str = "sec-fetch-site";
 
 /// A request that changes something, or opens a socket, shows that one of our own pages sent it.
 /// A session cookie proves who, not whether they meant to.
-pub(crate) fn check_same_origin(
-    request: &Request<Body>,
-    visitor: &Visitor,
-) -> Result<(), ApiError> {
-    let safe = matches!(*request.method(), Method::GET | Method::HEAD | Method::OPTIONS);
-    if safe && !request.headers().contains_key(UPGRADE) {
+pub(crate) fn check_same_origin(parts: &Parts, visitor: &Visitor) -> Result<(), ApiError> {
+    let safe = matches!(parts.method, Method::GET | Method::HEAD | Method::OPTIONS);
+    if safe && !parts.headers.contains_key(UPGRADE) {
         return Ok(());
     }
-    if is_same_origin(request.headers(), visitor) {
+    if is_same_origin(&parts.headers, visitor) {
         return Ok(());
     }
     Err(ApiError::new(
@@ -47,7 +44,7 @@ fn text<'h>(headers: &'h HeaderMap, name: &str) -> Option<&'h str> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use http::HeaderValue;
+    use http::{HeaderValue, Request};
 
     fn headers(pairs: &[(&'static str, &str)]) -> HeaderMap {
         pairs
@@ -98,7 +95,7 @@ mod tests {
             if upgrade {
                 builder = builder.header(UPGRADE, "websocket");
             }
-            builder.body(Body::empty()).unwrap()
+            builder.body(()).unwrap().into_parts().0
         };
         assert!(check_same_origin(&request("GET", false), &visitor()).is_ok());
         assert!(check_same_origin(&request("GET", true), &visitor()).is_err());

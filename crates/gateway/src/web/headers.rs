@@ -1,5 +1,6 @@
-//! What crosses from a client to a sandbox and back, header by header. Pure.
+//! What crosses from a client to a sandbox and back, header by header.
 
+use std::cell::RefCell;
 use std::net::IpAddr;
 
 use http::header::{
@@ -10,32 +11,18 @@ use http::{HeaderMap, HeaderName, HeaderValue};
 
 use super::cookies::Jar;
 
-static HOP_BY_HOP: [HeaderName; 8] = [
-    CONNECTION,
-    PROXY_AUTHENTICATE,
-    PROXY_AUTHORIZATION,
-    TE,
-    TRANSFER_ENCODING,
-    UPGRADE,
-    HeaderName::from_static("keep-alive"),
-    HeaderName::from_static("proxy-connection"),
-];
-
 static USER: HeaderName = HeaderName::from_static("x-nacre-user");
 static FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
 static FORWARDED_HOST: HeaderName = HeaderName::from_static("x-forwarded-host");
 static FORWARDED_PREFIX: HeaderName = HeaderName::from_static("x-forwarded-prefix");
 static FORWARDED_PROTO: HeaderName = HeaderName::from_static("x-forwarded-proto");
-static FROM_CLIENT: [HeaderName; 2] = [AUTHORIZATION, FORWARDED];
-/// These speak for the whole origin, which a sandbox shares with the gateway and the other roles.
-static FROM_SANDBOX: [HeaderName; 4] = [
-    ALT_SVC,
-    STRICT_TRANSPORT_SECURITY,
-    HeaderName::from_static("clear-site-data"),
-    HeaderName::from_static("service-worker-allowed"),
-];
-const OPENER_POLICY: &str = "cross-origin-opener-policy";
+static OPENER_POLICY: HeaderName = HeaderName::from_static("cross-origin-opener-policy");
 const CLAIMED_PREFIXES: &[&str] = &["x-nacre-", "x-forwarded-"];
+
+thread_local! {
+    /// Whoever asks mostly asks again.
+    static LAST_ADDRESS: RefCell<Option<(IpAddr, HeaderValue)>> = const { RefCell::new(None) };
+}
 
 /// What the gateway vouches for.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -60,20 +47,26 @@ impl Forwarded {
 
 /// As a header tells it.
 pub(crate) fn address(ip: IpAddr) -> Option<HeaderValue> {
-    HeaderValue::try_from(ip.to_string()).ok()
+    LAST_ADDRESS.with_borrow_mut(|last| match last {
+        Some((known, value)) if *known == ip => Some(value.clone()),
+        _ => {
+            let value = HeaderValue::try_from(ip.to_string()).ok()?;
+            *last = Some((ip, value.clone()));
+            Some(value)
+        }
+    })
 }
 
 /// Leaves what a sandbox may see and adds what the gateway vouches for.
 pub(crate) fn inward(headers: &mut HeaderMap, forwarded: &Forwarded) {
     let upgrade = headers.get(UPGRADE).cloned().filter(|wanted| !is_http(wanted));
     let trailers = takes_trailers(headers);
-    remove_hop_by_hop(headers);
+    remove_named(headers);
+    remove(headers, |name| is_hop_by_hop(name) || is_of_client(name));
     if trailers {
         headers.insert(TE, HeaderValue::from_static("trailers"));
         headers.insert(CONNECTION, HeaderValue::from_static("te"));
     }
-    remove(headers, &FROM_CLIENT);
-    remove_claims(headers);
     match forwarded.jar {
         Some(jar) => jar.inward(headers),
         None => drop(headers.remove(COOKIE)),
@@ -103,8 +96,8 @@ fn is_http(upgrade: &HeaderValue) -> bool {
 /// Leaves what a client may see.
 pub(crate) fn outward(headers: &mut HeaderMap, switching: bool, jar: Option<Jar>) {
     let upgrade = headers.get(UPGRADE).cloned().filter(|_| switching);
-    remove_hop_by_hop(headers);
-    remove(headers, &FROM_SANDBOX);
+    remove_named(headers);
+    remove(headers, |name| is_hop_by_hop(name) || speaks_for_origin(name));
     match jar {
         Some(jar) => jar.outward(headers),
         None => drop(headers.remove(SET_COOKIE)),
@@ -116,7 +109,7 @@ pub(crate) fn outward(headers: &mut HeaderMap, switching: bool, jar: Option<Jar>
 /// A page with the policy of our own pages would keep hold of one that it opens in a window, and read
 /// it. This one keeps others away as well, and lets go of ours.
 fn loosen_opener(headers: &mut HeaderMap) {
-    let Some(policy) = headers.get_mut(OPENER_POLICY) else { return };
+    let Some(policy) = headers.get_mut(&OPENER_POLICY) else { return };
     let named = policy.as_bytes().split(|byte| *byte == b';').next().unwrap_or_default();
     if named.trim_ascii() == b"same-origin" {
         *policy = HeaderValue::from_static("same-origin-allow-popups");
@@ -138,8 +131,11 @@ fn takes_trailers(headers: &HeaderMap) -> bool {
     })
 }
 
-/// The usual ones and those that `Connection` names.
-fn remove_hop_by_hop(headers: &mut HeaderMap) {
+/// Those that `Connection` names.
+fn remove_named(headers: &mut HeaderMap) {
+    if !headers.contains_key(CONNECTION) {
+        return;
+    }
     let named: Vec<HeaderName> = headers
         .get_all(CONNECTION)
         .iter()
@@ -149,20 +145,38 @@ fn remove_hop_by_hop(headers: &mut HeaderMap) {
         // Naming these would take away the message's own framing.
         .filter(|name| *name != HOST && *name != http::header::CONTENT_LENGTH)
         .collect();
-    remove(headers, &named);
-    remove(headers, &HOP_BY_HOP);
+    for name in named {
+        headers.remove(name);
+    }
 }
 
-fn remove_claims(headers: &mut HeaderMap) {
-    let claims: Vec<HeaderName> = headers
-        .keys()
-        .filter(|name| CLAIMED_PREFIXES.iter().any(|prefix| name.as_str().starts_with(prefix)))
-        .cloned()
-        .collect();
-    remove(headers, &claims);
+fn is_hop_by_hop(name: &HeaderName) -> bool {
+    match *name {
+        CONNECTION | PROXY_AUTHENTICATE | PROXY_AUTHORIZATION | TE | TRANSFER_ENCODING
+        | UPGRADE => true,
+        _ => matches!(name.as_str(), "keep-alive" | "proxy-connection"),
+    }
 }
 
-fn remove(headers: &mut HeaderMap, names: &[HeaderName]) {
+/// What a client shows to us, and what it claims that only we may say.
+fn is_of_client(name: &HeaderName) -> bool {
+    match *name {
+        AUTHORIZATION | FORWARDED => true,
+        _ => CLAIMED_PREFIXES.iter().any(|prefix| name.as_str().starts_with(prefix)),
+    }
+}
+
+/// A sandbox shares its origin with the gateway and the other roles.
+fn speaks_for_origin(name: &HeaderName) -> bool {
+    match *name {
+        ALT_SVC | STRICT_TRANSPORT_SECURITY => true,
+        _ => matches!(name.as_str(), "clear-site-data" | "service-worker-allowed"),
+    }
+}
+
+/// In one pass: mostly there is nothing to remove.
+fn remove(headers: &mut HeaderMap, unwanted: impl Fn(&HeaderName) -> bool) {
+    let names: Vec<HeaderName> = headers.keys().filter(|name| unwanted(name)).cloned().collect();
     for name in names {
         headers.remove(name);
     }
@@ -202,7 +216,7 @@ mod tests {
                 peer: address([127, 0, 0, 1].into()),
                 prefix: "/dev",
                 secure: true,
-                jar: Some(Jar { role: Role::Dev, secure: true }),
+                jar: Some(Jar { role: Role::Dev, secure: true, own_host: false }),
             },
         );
         let expected = map(&[
@@ -262,6 +276,6 @@ mod tests {
 
         let mut headers = map(&[("cross-origin-opener-policy", "same-origin; report-to=\"x\"")]);
         outward(&mut headers, false, None);
-        assert_eq!(headers[OPENER_POLICY], "same-origin-allow-popups");
+        assert_eq!(headers[&OPENER_POLICY], "same-origin-allow-popups");
     }
 }

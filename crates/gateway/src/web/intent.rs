@@ -6,8 +6,8 @@
 //! navigations. So the control plane takes changes from a browser only as a form that somebody sent,
 //! with a token that is on the gateway's page and bound to the session.
 
-use axum::body::Body;
-use http::{HeaderMap, Method, Request};
+use http::request::Parts;
+use http::{HeaderMap, HeaderName, Method};
 use nacre_wire::{ApiError, ErrorKind};
 
 use crate::routes;
@@ -16,15 +16,15 @@ use crate::secret::{SecretHash, hex};
 const SEC_FETCH_MODE: &str = "sec-fetch-mode";
 const SEC_FETCH_DEST: &str = "sec-fetch-dest";
 /// Browsers send it with the script of a service worker, and scripts cannot leave it out.
-const SERVICE_WORKER: &str = "service-worker";
+static SERVICE_WORKER: HeaderName = HeaderName::from_static("service-worker");
 
 /// Refuses a change that a script of some page asks for.
-pub(crate) fn check_not_a_script(request: &Request<Body>) -> Result<(), ApiError> {
-    let safe = matches!(*request.method(), Method::GET | Method::HEAD | Method::OPTIONS);
-    if safe && !request.headers().contains_key(http::header::UPGRADE) {
+pub(crate) fn check_not_a_script(parts: &Parts) -> Result<(), ApiError> {
+    let safe = matches!(parts.method, Method::GET | Method::HEAD | Method::OPTIONS);
+    if safe && !parts.headers.contains_key(http::header::UPGRADE) {
         return Ok(());
     }
-    if is_from_script(request.headers()) {
+    if is_from_script(&parts.headers) {
         return Err(ApiError::new(
             ErrorKind::Permission,
             "scripts of a page may not change sandboxes",
@@ -36,9 +36,9 @@ pub(crate) fn check_not_a_script(request: &Request<Body>) -> Result<(), ApiError
 
 /// A service worker answers for everything below the folder of its script. One that could stand in for
 /// a page of ours would see what is shown there, and sign-in links on their way.
-pub(crate) fn check_service_worker(request: &Request<Body>) -> Result<(), ApiError> {
-    let path = request.uri().path();
-    if !request.headers().contains_key(SERVICE_WORKER) || !routes::shares_folder(path) {
+pub(crate) fn check_service_worker(parts: &Parts) -> Result<(), ApiError> {
+    let path = parts.uri.path();
+    if !parts.headers.contains_key(&SERVICE_WORKER) || !routes::shares_folder(path) {
         return Ok(());
     }
     let message = "a service worker here would stand between you and the gateway's own pages";
@@ -72,14 +72,15 @@ impl FormToken {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use http::Request;
 
     fn check(method: &str, headers: &[(&str, &str)], expected: bool) {
         let mut request = Request::builder().method(method).uri("/admin/sandboxes/swap");
         for (name, value) in headers {
             request = request.header(*name, *value);
         }
-        let request = request.body(Body::empty()).unwrap();
-        assert_eq!(check_not_a_script(&request).is_ok(), expected, "{method} {headers:?}");
+        let (parts, ()) = request.body(()).unwrap().into_parts();
+        assert_eq!(check_not_a_script(&parts).is_ok(), expected, "{method} {headers:?}");
     }
 
     #[test]
@@ -100,7 +101,7 @@ mod tests {
             let request = Request::builder().uri(path);
             let request =
                 headers.iter().fold(request, |all, (name, value)| all.header(*name, *value));
-            check_service_worker(&request.body(Body::empty()).unwrap()).is_ok()
+            check_service_worker(&request.body(()).unwrap().into_parts().0).is_ok()
         };
         let script = [("service-worker", "script")];
         assert!(!check("/sw.js", &script));

@@ -10,6 +10,8 @@ mod away;
 mod board;
 mod control;
 mod cookies;
+mod decide;
+mod egress;
 pub(crate) mod enter;
 mod follow;
 mod form;
@@ -17,7 +19,10 @@ mod guard;
 mod headers;
 mod intent;
 pub(crate) mod lanes;
+mod lean;
+mod models;
 mod pages;
+mod ports;
 mod proxy;
 pub(crate) mod reply;
 mod roles;
@@ -37,9 +42,8 @@ use std::time::Instant;
 use axum::Router;
 use axum::body::Body;
 use axum::response::Response;
-use http::header::{AUTHORIZATION, CONNECTION, HOST, UPGRADE};
-use http::uri::PathAndQuery;
-use http::{HeaderMap, HeaderValue, Request, Version};
+use http::Request;
+use http::header::UPGRADE;
 use hyper::body::{Body as _, Incoming};
 use nacre_wire::control::Shutdown;
 use nacre_wire::{ApiError, ErrorKind};
@@ -48,18 +52,19 @@ use tokio::sync::watch;
 use tokio_util::task::AbortOnDropHandle;
 use tower::ServiceExt;
 
-use crate::auth::{Auth, Event, Pass, TOKEN_PREFIX};
-use crate::observe::{Observer, Upgrade, Via};
-use crate::routes::{self, Owner, Part, Role};
+use crate::auth::Auth;
+use crate::observe::{Observer, Via};
+use crate::provider::{Caller, Models};
+use crate::routes::{Owner, Part, Role};
+use crate::sandboxes::Sandboxes;
 use crate::sandboxes::roles::Tie;
-use crate::sandboxes::{Sandbox, Sandboxes};
 use away::Asker;
-use cookies::Jar;
-use headers::Forwarded;
+use decide::{Passage, Step};
 use intent::FormToken;
+use lean::Begun;
 use proxy::Way;
-use target::{Refusal, Target};
-use visitor::{Front, Visitor};
+use target::Target;
+use visitor::Front;
 pub(crate) use way_back::WayBack;
 
 /// How a request came in.
@@ -74,6 +79,7 @@ pub(crate) enum Entrance {
 /// Everything the handlers share.
 pub(crate) struct App {
     pub(crate) sandboxes: Sandboxes,
+    pub(crate) models: Arc<Models>,
     pub(crate) auth: Arc<Auth>,
     pub(crate) observer: Arc<Observer>,
     pub(crate) data_dir: PathBuf,
@@ -107,147 +113,60 @@ impl Site {
     }
 
     pub(crate) async fn answer(&self, entrance: Entrance, request: Request<Incoming>) -> Response {
-        let mut request = request.map(|body| match body.is_end_stream() {
-            true => Body::empty(),
-            false => Body::new(body),
-        });
-        let target =
-            target::read(request.method(), request.version(), request.uri(), request.headers());
-        let target = match target {
-            Ok(target) => target,
-            Err(refusal) => return refused(refusal, request.version()),
-        };
+        let (mut parts, body) = request.into_parts();
+        let body = if body.is_end_stream() { Body::empty() } else { Body::new(body) };
         match entrance {
-            Entrance::Unix => self.answer_owner(target, request).await,
-            Entrance::Tcp(peer) => {
-                let (front, headers) = (&self.app.front, request.headers());
-                match front.visitor(peer.ip(), target.host.as_ref(), headers) {
-                    Ok(visitor) => {
-                        request.headers_mut().insert(HOST, visitor.host.clone());
-                        self.answer_browser(peer, visitor, target, request).await
-                    }
-                    Err(error) => reply::error(&error),
-                }
-            }
+            Entrance::Unix => match decide::read(&parts) {
+                Ok(target) => self.answer_owner(&target, Request::from_parts(parts, body)).await,
+                Err(refusal) => *refusal,
+            },
+            Entrance::Tcp(peer) => match decide::decide(&self.app, peer.ip(), &mut parts) {
+                Ok(step) => self.take(step, peer, Request::from_parts(parts, body)).await,
+                Err(refusal) => *refusal,
+            },
         }
     }
 
-    async fn answer_owner(&self, target: Target, request: Request<Body>) -> Response {
+    async fn answer_owner(&self, target: &Target, request: Request<Body>) -> Response {
         match target.row.owner {
             Owner::Gateway(Part::Control) => Box::pin(self.control(Entrance::Unix, request)).await,
             Owner::Gateway(_) | Owner::Role(_) => nothing_here(&request),
         }
     }
 
-    async fn answer_browser(
-        &self,
-        peer: SocketAddr,
-        visitor: Visitor,
-        target: Target,
-        mut request: Request<Body>,
-    ) -> Response {
-        let pass = match target.row.auth {
-            routes::Auth::Nothing => None,
-            routes::Auth::PolicyToken => return no_policy_token(),
-            routes::Auth::Session => match self.admit(&visitor, target.row.owner, &request) {
-                Ok(pass) => Some(pass),
-                Err(refusal) => return *refusal,
-            },
-        };
-        let Some(pass) = pass else {
-            return Box::pin(enter::answer(&self.app, &visitor, request)).await;
-        };
-        let ended = pass.ended().clone();
-        let response = match target.row.owner {
-            Owner::Gateway(Part::Control) => {
-                let address = SocketAddr::new(visitor.ip, peer.port());
-                if let Some(session) = pass.session() {
-                    request.extensions_mut().insert(FormToken::of(session.hash()));
-                }
-                request.extensions_mut().insert(Tie::by_name(ended.clone()));
-                request.extensions_mut().insert(pass);
-                Box::pin(self.control(Entrance::Tcp(address), request)).await
+    async fn take(&self, step: Step, peer: SocketAddr, mut request: Request<Body>) -> Response {
+        let (ended, response) = match step {
+            Step::Enter(visitor) => {
+                return Box::pin(enter::answer(&self.app, &visitor, request)).await;
             }
-            Owner::Gateway(Part::Slash) => reply::add_slash(&request),
-            Owner::Gateway(Part::SignIn | Part::Provider) => nothing_here(&request),
-            Owner::Role(role) => match intent::check_service_worker(&request) {
-                Ok(()) => {
-                    let tie = |sandbox: &_| self.app.sandboxes.tie(role, sandbox, ended.clone());
-                    self.forward(&visitor, role, target.path, tie, request).await
-                }
-                Err(error) => reply::error(&error),
-            },
+            Step::Models => {
+                return Box::pin(self.app.models.answer(Caller::Outside, request)).await;
+            }
+            Step::Own(part, visitor, pass) => {
+                let ended = pass.ended().clone();
+                let response = match part {
+                    Part::Control => {
+                        let address = SocketAddr::new(visitor.ip, peer.port());
+                        if let Some(session) = pass.session() {
+                            request.extensions_mut().insert(FormToken::of(session.hash()));
+                        }
+                        request.extensions_mut().insert(Tie::by_name(ended.clone()));
+                        request.extensions_mut().insert(pass);
+                        Box::pin(self.control(Entrance::Tcp(address), request)).await
+                    }
+                    Part::Slash => reply::add_slash(&request),
+                    Part::SignIn | Part::Provider => nothing_here(&request),
+                };
+                (ended, response)
+            }
+            Step::Port(visitor, place) => {
+                return Box::pin(self.answer_port(&visitor, place, request)).await;
+            }
+            Step::On(passage) => {
+                (passage.pass.ended().clone(), self.forward(passage, request).await)
+            }
         };
         until::until(&ended, response)
-    }
-
-    /// Whether a request may go where it wants to. Who comes with a cookie also has to show that they
-    /// meant to; a token is sent by nobody by accident.
-    fn admit(
-        &self,
-        visitor: &Visitor,
-        owner: Owner,
-        request: &Request<Body>,
-    ) -> Result<Pass, Box<Response>> {
-        if let Some(token) = bearer(request.headers()) {
-            return self.admit_token(visitor, owner, token, request);
-        }
-        let session = enter::session(&self.app.auth, request.headers(), visitor.secure);
-        let Some(session) = session else {
-            self.turned_away(owner, request, Upgrade::Unauthenticated);
-            return Err(Box::new(reply::sign_in_first(request)));
-        };
-        let meant = guard::check_same_origin(request, visitor).and_then(|()| match owner {
-            Owner::Gateway(Part::Control) => intent::check_not_a_script(request),
-            Owner::Gateway(_) | Owner::Role(_) => Ok(()),
-        });
-        meant.map_err(|error| {
-            self.turned_away(owner, request, Upgrade::Origin);
-            Box::new(reply::error(&error))
-        })?;
-        Ok(Pass::Session(session))
-    }
-
-    fn admit_token(
-        &self,
-        visitor: &Visitor,
-        owner: Owner,
-        token: &str,
-        request: &Request<Body>,
-    ) -> Result<Pass, Box<Response>> {
-        let refused = |kind, message: &str, hint: &str| {
-            self.turned_away(owner, request, Upgrade::Unauthenticated);
-            Err(Box::new(reply::error(&ApiError::new(kind, message).hint(hint))))
-        };
-        let auth = &self.app.auth;
-        let Some(token) = auth.tokens.check(token) else {
-            // One that is good is let in all the same: others may share its address.
-            if auth.limits.check(visitor.ip).is_err() {
-                return refused(
-                    ErrorKind::Unauthorized,
-                    "too many attempts failed",
-                    "wait a while",
-                );
-            }
-            auth.limits.failed(visitor.ip);
-            let event = Event::of("token_refused").by("-").from(visitor.ip);
-            let auth = auth.clone();
-            tokio::spawn(async move { auth.note(event).await });
-            let hint = "it may have been revoked or have expired; see nacre token list";
-            return refused(ErrorKind::Unauthorized, "this token is not known", hint);
-        };
-        let upgrade = request.headers().contains_key(UPGRADE);
-        if !token.allows(owner, request.method(), upgrade) {
-            let hint = "nacre token create makes one with other scopes";
-            return refused(ErrorKind::Permission, "this token is not for that", hint);
-        }
-        Ok(Pass::Token(token))
-    }
-
-    fn turned_away(&self, owner: Owner, request: &Request<Body>, why: Upgrade) {
-        if let Owner::Role(role) = owner {
-            self.app.observer.turned_away(Via::Role(role), request.headers(), why);
-        }
     }
 
     async fn control(&self, entrance: Entrance, mut request: Request<Body>) -> Response {
@@ -264,15 +183,11 @@ impl Site {
         }
     }
 
-    async fn forward(
-        &self,
-        visitor: &Visitor,
-        role: Role,
-        path: PathAndQuery,
-        tie: impl FnOnce(&Sandbox) -> Tie,
-        mut request: Request<Body>,
-    ) -> Response {
-        let Some(sandbox) = self.app.sandboxes.by_role(role) else {
+    async fn forward(&self, passage: Passage, mut request: Request<Body>) -> Response {
+        let role = passage.role;
+        // What has begun ends where it began, also when the role has moved meanwhile.
+        let begun = request.extensions().get::<Begun>().map(|begun| begun.sandbox.clone());
+        let Some(sandbox) = begun.or_else(|| self.app.sandboxes.by_role(role)) else {
             return match role {
                 Role::Dev => nothing_here(&request),
                 Role::Live => {
@@ -283,43 +198,17 @@ impl Site {
                 }
             };
         };
-        let forwarded = Forwarded {
-            user: self.app.auth.user(),
-            peer: headers::address(visitor.ip),
-            prefix: role.prefix(),
-            secure: visitor.secure,
-            jar: Some(Jar { role, secure: visitor.secure }),
-        };
+        let forwarded = passage.forwarded(&self.app);
         let upgrade = request.headers().contains_key(UPGRADE);
         if upgrade {
-            request.extensions_mut().insert(tie(&sandbox));
+            let tie = self.app.sandboxes.tie(role, &sandbox, passage.pass.ended().clone());
+            request.extensions_mut().insert(tie);
         }
         let way = Way { observer: &self.app.observer, sandbox: &sandbox, via: Via::Role(role) };
-        let response = proxy::forward(way, path, forwarded, request).await;
+        let response = proxy::forward(way, passage.path, forwarded, request).await;
         self.app.sandboxes.health(role).count(upgrade, response.status().as_u16());
         response
     }
-}
-
-/// A token of ours. Other schemes and other people's tokens are an app's own business, and stay here.
-fn bearer(headers: &HeaderMap) -> Option<&str> {
-    let (scheme, token) = headers.get(AUTHORIZATION)?.to_str().ok()?.split_once(' ')?;
-    let token = token.trim_start();
-    (scheme.eq_ignore_ascii_case("bearer") && token.starts_with(TOKEN_PREFIX)).then_some(token)
-}
-
-/// What follows on a connection whose client we do not understand is not understood either.
-fn refused(refusal: Refusal, version: Version) -> Response {
-    let mut response = reply::error(&refusal.into());
-    if version != Version::HTTP_2 {
-        response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
-    }
-    response
-}
-
-/// Sandboxes will get tokens for models; a session is none.
-fn no_policy_token() -> Response {
-    reply::error(&ApiError::new(ErrorKind::Unauthorized, "a policy token is needed here"))
 }
 
 fn nothing_here(request: &Request<Body>) -> Response {

@@ -5,8 +5,9 @@ use std::sync::Arc;
 use axum::body::{Body, Bytes};
 use axum::response::Response;
 use http::header::UPGRADE;
+use http::request::Parts;
 use http::uri::PathAndQuery;
-use http::{HeaderName, HeaderValue, Request, StatusCode, Uri};
+use http::{HeaderMap, HeaderName, HeaderValue, Request, StatusCode, Uri};
 use hyper::upgrade::OnUpgrade;
 use hyper_util::rt::TokioIo;
 use nacre_wire::relay::{Answer, Joined, Raw, Upload};
@@ -16,11 +17,12 @@ use tokio::net::TcpStream;
 
 use super::away::{self, Asker};
 use super::headers::{self, Forwarded};
+use super::lean::{Ahead, Begun};
 use super::reply;
 use super::socket::{self, Early, Protocol};
 use crate::observe::{Exchange, Observer, Upgrade, Via};
 use crate::sandboxes::Sandbox;
-use crate::sandboxes::door::DoorError;
+use crate::sandboxes::door::{Door, DoorError};
 use crate::sandboxes::errors;
 use crate::sandboxes::roles::{Ends, Tie};
 
@@ -36,26 +38,46 @@ pub(crate) struct Way<'a> {
     pub(crate) via: Via,
 }
 
+impl Way<'_> {
+    /// Makes of a client's head what the sandbox may see. The target is left for whoever sends it.
+    pub(crate) fn inward(self, forwarded: &Forwarded, parts: &mut Parts) -> Exchange {
+        let asked = parts.uri.path_and_query().cloned().unwrap_or(PathAndQuery::from_static("/"));
+        let mut exchange =
+            Exchange::begin(self.observer, self.sandbox, self.via, &parts.method, asked);
+        headers::inward(&mut parts.headers, forwarded);
+        exchange.user(parts.headers.get(&USER));
+        exchange
+    }
+
+    /// Says who answered.
+    pub(crate) fn sign(self, headers: &mut HeaderMap) {
+        headers.insert(ROLE.clone(), HeaderValue::from_static(self.via.as_str()));
+    }
+}
+
 /// `path` is what the sandbox sees, with the query.
 pub(crate) async fn forward(
     way: Way<'_>,
     path: PathAndQuery,
     forwarded: Forwarded,
-    mut request: Request<Body>,
+    request: Request<Body>,
 ) -> Response {
-    let asked = request.uri().path_and_query().cloned().unwrap_or(PathAndQuery::from_static("/"));
-    let mut exchange = Exchange::begin(way.observer, way.sandbox, way.via, request.method(), asked);
-    let navigation = reply::is_navigation(request.method(), request.headers());
+    let (mut parts, body) = request.into_parts();
+    let navigation = reply::is_navigation(&parts.method, &parts.headers);
     // Absent for who asked for this sandbox on the unix socket.
-    let tie = request.extensions_mut().remove::<Tie>();
-    headers::inward(request.headers_mut(), &forwarded);
-    let protocol = Protocol::of(request.headers());
+    let tie = parts.extensions.remove::<Tie>();
+    let begun = parts.extensions.remove::<Begun>();
+    let mut exchange = way.inward(&forwarded, &mut parts);
+    if let Some(begun) = &begun {
+        exchange.began_at(begun.at);
+    }
+    let protocol = Protocol::of(&parts.headers);
+    let mut request = Request::from_parts(parts, body);
     let client = request.headers().contains_key(UPGRADE).then(|| hyper::upgrade::on(&mut request));
-    exchange.user(request.headers().get(&USER));
     if client.is_some() {
         exchange.upgrading();
     }
-    let mut response = match send(way, path, &mut exchange, request).await {
+    let mut response = match send(way, path, &mut exchange, request, begun).await {
         Ok(Answer::Response(mut response)) => {
             exchange.answered(response.status().as_u16(), Upgrade::Refused);
             headers::outward(response.headers_mut(), false, forwarded.jar);
@@ -87,7 +109,7 @@ pub(crate) async fn forward(
             response
         }
     };
-    response.headers_mut().insert(ROLE.clone(), HeaderValue::from_static(way.via.as_str()));
+    way.sign(response.headers_mut());
     response
 }
 
@@ -102,15 +124,22 @@ async fn send(
     path: PathAndQuery,
     exchange: &mut Exchange,
     mut request: Request<Body>,
+    begun: Option<Begun>,
 ) -> Result<Answer<Body>, Failure> {
     let sandbox = way.sandbox;
     let failed = |upgrade| move |error| Failure { error, upgrade };
-    sandbox.require_running().map_err(failed(Upgrade::Unavailable))?;
+    if begun.is_none() {
+        sandbox.require_running().map_err(failed(Upgrade::Unavailable))?;
+    }
     *request.uri_mut() = Uri::from(path);
     *request.version_mut() = http::Version::HTTP_11;
     let request = Upload::of(request);
     exchange.uploading(request.body().progress());
-    sandbox.door.send(request).await.map_err(|error| {
+    let answer = match begun.and_then(|begun| begun.take()) {
+        Some(stream) => Door::go_on(stream, request).await,
+        None => sandbox.door.send(request).await,
+    };
+    answer.map_err(|error| {
         tracing::warn!(sandbox = %sandbox.name, %error, "a proxied request failed");
         let upgrade = match error {
             DoorError::Dial(_) => Upgrade::Unavailable,
@@ -143,8 +172,11 @@ async fn tunnel(
         }
     };
     // An idle one is small when nothing is left of what spoke HTTP.
-    let joined = match upgraded.downcast::<TokioIo<TcpStream>>() {
-        Ok(parts) => join(parts.io.into_inner(), parts.read_buf, raw, protocol, tie).await,
+    let joined = match upgraded.downcast::<TokioIo<Ahead<TcpStream>>>() {
+        Ok(parts) => {
+            let (stream, early) = parts.io.into_inner().into_parts(parts.read_buf);
+            join(stream, early, raw, protocol, tie).await
+        }
         Err(upgraded) => join(TokioIo::new(upgraded), Bytes::new(), raw, protocol, tie).await,
     };
     exchange.parted(joined);

@@ -3,6 +3,7 @@
 use axum::body::Body;
 use axum::response::{Html, IntoResponse, Response};
 use http::header::{ACCEPT, CACHE_CONTROL, LOCATION, UPGRADE};
+use http::request::Parts;
 use http::{HeaderMap, Method, Request, StatusCode};
 use nacre_wire::error::ErrorBody;
 use nacre_wire::{ApiError, ErrorKind};
@@ -16,9 +17,9 @@ pub(crate) fn error(error: &ApiError) -> Response {
 }
 
 /// A browser that navigates is sent to the sign-in page; everything else learns why not.
-pub(crate) fn sign_in_first(request: &Request<Body>) -> Response {
-    if is_navigation(request.method(), request.headers()) {
-        let path = request.uri().path_and_query().and_then(|path| WayBack::parse(path.as_str()));
+pub(crate) fn sign_in_first(parts: &Parts) -> Response {
+    if is_navigation(&parts.method, &parts.headers) {
+        let path = parts.uri.path_and_query().and_then(|path| WayBack::parse(path.as_str()));
         return redirect(&path.map_or("/login".to_owned(), |path| path.sign_in_page()));
     }
     error(

@@ -6,7 +6,7 @@
 
 use std::convert::Infallible;
 use std::net::SocketAddr;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use http::Request;
@@ -22,11 +22,12 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use super::lanes::Lanes;
+use super::lean::{self, Begun, Rest};
 use super::{Entrance, Site};
 use crate::tls;
 
 /// A client that opens a connection and says nothing is let go.
-const HEADER_TIMEOUT: Duration = Duration::from_secs(30);
+pub(super) const HEADER_TIMEOUT: Duration = Duration::from_secs(30);
 const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
 /// What one HTTP/2 connection may have under way, and how much of a body may be on its way.
 const STREAMS: u32 = 128;
@@ -42,6 +43,8 @@ pub(crate) struct Server {
     pub(crate) site: Site,
     pub(crate) connections: TaskTracker,
     pub(crate) stop: CancellationToken,
+    /// Whether plain requests take the short way.
+    pub(crate) lean: bool,
 }
 
 impl Server {
@@ -83,7 +86,7 @@ impl Server {
             let _token = token;
             match (TcpStream::from_std(stream), tls) {
                 (Ok(stream), Some(tls)) => this.serve_tls(tls, stream, peer).await,
-                (Ok(stream), None) => this.serve(stream, Entrance::Tcp(peer)).await,
+                (Ok(stream), None) => this.serve_browser(stream, peer).await,
                 (Err(error), _) => tracing::warn!(%error, "a connection was not taken over"),
             }
         });
@@ -99,7 +102,7 @@ impl Server {
             match accepted {
                 Ok((stream, _)) => match stream.peer_cred() {
                     Ok(peer) if peer.uid() == us || peer.uid() == 0 => {
-                        self.connections.spawn(self.clone().serve(stream, Entrance::Unix));
+                        self.connections.spawn(self.clone().serve(stream, Entrance::Unix, None));
                     }
                     Ok(peer) => tracing::warn!(uid = peer.uid(), "refused on the unix socket"),
                     Err(error) => tracing::warn!(%error, "a peer without credentials"),
@@ -118,18 +121,37 @@ impl Server {
         let handshake = tokio::time::timeout(HANDSHAKE_TIMEOUT, tls.accept(stream)).await;
         match handshake {
             Ok(Ok(stream)) if tls::is_http2(&stream) => self.serve_http2(stream, peer).await,
-            Ok(Ok(stream)) => self.serve(stream, Entrance::Tcp(peer)).await,
+            Ok(Ok(stream)) => self.serve_browser(stream, peer).await,
             Ok(Err(error)) => tracing::debug!(%peer, %error, "a TLS handshake failed"),
             Err(_) => tracing::debug!(%peer, "a TLS handshake took too long"),
         }
     }
 
-    async fn serve<S>(self, stream: S, entrance: Entrance)
+    /// The short way, as long as it lasts.
+    async fn serve_browser<S>(self, stream: S, peer: SocketAddr)
+    where
+        S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
+    {
+        let rest = match self.lean {
+            true => lean::serve(&self.site, &self.stop, stream, peer).await,
+            false => Some(Rest::whole(stream)),
+        };
+        if let Some(Rest { stream, begun }) = rest {
+            self.serve(stream, Entrance::Tcp(peer), begun).await;
+        }
+    }
+
+    /// `begun` is about the first request.
+    async fn serve<S>(self, stream: S, entrance: Entrance, begun: Option<Begun>)
     where
         S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
     {
         let Self { site, stop, .. } = self;
-        let service = service_fn(move |request: Request<Incoming>| {
+        let begun = Mutex::new(begun);
+        let service = service_fn(move |mut request: Request<Incoming>| {
+            if let Some(begun) = begun.lock().unwrap_or_else(PoisonError::into_inner).take() {
+                request.extensions_mut().insert(begun);
+            }
             let site = site.clone();
             async move { Ok::<_, Infallible>(site.answer(entrance, request).await) }
         });

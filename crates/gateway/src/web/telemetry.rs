@@ -11,7 +11,8 @@ use nacre_wire::control::AlertList;
 use super::App;
 
 pub(super) async fn metrics(State(app): State<Arc<App>>) -> Response {
-    let text = app.observer.prometheus(&app.sandboxes.list());
+    let egress = app.sandboxes.egress();
+    let text = app.observer.prometheus(&app.sandboxes.list(), egress) + &app.models.prometheus();
     let kind = "text/plain; version=0.0.4; charset=utf-8";
     ([(CONTENT_TYPE, kind), (CACHE_CONTROL, "no-store")], text).into_response()
 }

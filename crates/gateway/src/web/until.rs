@@ -9,7 +9,7 @@ use hyper::body::{Frame, SizeHint};
 use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
 
 /// What is known to be at most this long is over before anybody could mind.
-const SHORT: u64 = 256 * 1024;
+pub(super) const SHORT: u64 = 256 * 1024;
 
 /// Cuts the answer off when `ended` is cancelled. It is not ended properly: half of a file must not
 /// look like the whole.

@@ -2,11 +2,14 @@
 //! believed. Pure.
 
 use std::borrow::Cow;
+use std::fmt;
 use std::net::{IpAddr, SocketAddr};
 use std::str::FromStr;
 
 use http::{HeaderMap, HeaderValue, Uri};
 use nacre_wire::{ApiError, ErrorKind};
+
+use crate::routes::Role;
 
 /// How browsers reach this gateway.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -19,6 +22,8 @@ pub struct Front {
     pub host: Option<String>,
     /// Whose `X-Forwarded-*` is believed.
     pub proxies: Vec<Network>,
+    /// Below this name, ports of sandboxes have hosts of their own.
+    pub wildcard: Option<String>,
 }
 
 /// Scheme, host and port; nothing below the root.
@@ -30,10 +35,33 @@ pub struct PublicUrl {
 }
 
 /// An address, or all that begin with the same bits.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Network {
     address: IpAddr,
     bits: u8,
+}
+
+/// A port of a role's sandbox, as the host name that it has to itself begins: `3000--dev`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct PortHost {
+    pub(crate) port: u16,
+    pub(crate) role: Role,
+}
+
+impl fmt::Display for PortHost {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}--{}", self.port, self.role.as_str())
+    }
+}
+
+impl FromStr for PortHost {
+    type Err = ();
+
+    fn from_str(text: &str) -> Result<Self, ()> {
+        let (port, role) = text.split_once("--").ok_or(())?;
+        let port = nacre_wire::ports::parse(port).ok_or(())?;
+        Ok(Self { port, role: Role::parse(role).ok_or(())? })
+    }
 }
 
 /// The client of one request.
@@ -55,6 +83,12 @@ impl Visitor {
     pub(crate) fn name(&self) -> &str {
         host_name(self.host.to_str().unwrap_or_default())
     }
+
+    /// As it stands in `Host`.
+    fn bracketed_name(&self) -> Cow<'_, str> {
+        let name = self.name();
+        if name.contains(':') { format!("[{name}]").into() } else { name.into() }
+    }
 }
 
 impl Front {
@@ -64,6 +98,14 @@ impl Front {
             Some(public) => public.origin(),
             None => origin(self.tls, &address.to_string()),
         }
+    }
+
+    /// A name that others know this computer by. Where we listen says nothing about it: before a loopback
+    /// address stands a proxy or a tunnel, or nobody would have named it.
+    pub(crate) fn public_name(&self) -> Option<&str> {
+        let public = self.public.as_ref().map(PublicUrl::name);
+        let names = [public, self.host.as_deref(), self.wildcard.as_deref()];
+        names.into_iter().flatten().find(|name| !is_loopback_name(name))
     }
 
     /// Fails when the request is for another computer: a page on another name that resolves to
@@ -101,6 +143,37 @@ impl Front {
             None => value(&bare)?,
         };
         Ok(Visitor { ip, secure, host })
+    }
+
+    /// The client of a request for a host that a port has to itself. Such a host is no name of this
+    /// computer's own: nothing of the gateway is there.
+    pub(crate) fn port_visitor(
+        &self,
+        peer: IpAddr,
+        host: Option<&HeaderValue>,
+        headers: &HeaderMap,
+    ) -> Option<(Visitor, PortHost)> {
+        let wildcard = self.wildcard.as_deref()?;
+        let proxied = self.trusts(peer);
+        let told = |name: &str| if proxied { last(headers, name) } else { None };
+        let host = told("x-forwarded-host").or_else(|| host?.to_str().ok())?;
+        let name = lower(host_name(host));
+        let place = name.strip_suffix(wildcard)?.strip_suffix('.')?.parse().ok()?;
+        let secure = match told("x-forwarded-proto") {
+            Some(scheme) => scheme.eq_ignore_ascii_case("https"),
+            None => self.public.as_ref().map_or(self.tls, |public| public.secure),
+        };
+        let host = HeaderValue::from_str(&bare_authority(secure, host)).ok()?;
+        let ip = if proxied { self.client(peer, headers) } else { peer };
+        Some((Visitor { ip, secure, host }, place))
+    }
+
+    /// Where a browser that sees us as `visitor` does finds a port.
+    pub(crate) fn port_origin(&self, visitor: &Visitor, place: PortHost) -> Option<String> {
+        let wildcard = self.wildcard.as_deref()?;
+        let host = visitor.host.to_str().ok()?;
+        let port = host.strip_prefix(visitor.bracketed_name().as_ref())?;
+        Some(origin(visitor.secure, &format!("{place}.{wildcard}{port}")))
     }
 
     fn trusts(&self, address: IpAddr) -> bool {
@@ -154,7 +227,7 @@ impl FromStr for PublicUrl {
 }
 
 impl Network {
-    fn holds(self, address: IpAddr) -> bool {
+    pub(crate) fn holds(self, address: IpAddr) -> bool {
         let (ours, theirs, width) = match (self.address, address.to_canonical()) {
             (IpAddr::V4(ours), IpAddr::V4(theirs)) => {
                 (u128::from(ours.to_bits()), u128::from(theirs.to_bits()), 32)
@@ -210,6 +283,13 @@ fn host_name(host: &str) -> &str {
         Some(rest) => rest.split(']').next().unwrap_or(""),
         None => host.split(':').next().unwrap_or(""),
     }
+}
+
+/// Names that mean this machine wherever they are used: RFC 6761 keeps `localhost` and what is below it.
+fn is_loopback_name(name: &str) -> bool {
+    name == "localhost"
+        || name.ends_with(".localhost")
+        || name.parse::<IpAddr>().is_ok_and(|ip| ip.is_loopback())
 }
 
 fn not_this_computer(host: &str) -> ApiError {
@@ -313,6 +393,71 @@ mod tests {
         let inside = seen(&ours, "127.0.0.1", "localhost:8080", &[]);
         assert_eq!(inside.as_deref(), Some("127.0.0.1 http://localhost:8080"));
         assert_eq!(seen(&ours, "127.0.0.1", "www.pc.example", &[]), None);
+    }
+
+    #[test]
+    fn a_name_that_others_know_is_told_from_one_of_this_machine() {
+        let check = |public: Option<&str>, host: Option<&str>, expected: Option<&str>| {
+            let host = host.map(str::to_owned);
+            let front = Front { host, ..front(public, &[]) };
+            assert_eq!(front.public_name(), expected, "{public:?} {host:?}", host = front.host);
+        };
+        check(None, None, None);
+        check(Some("https://pc.example:8443"), None, Some("pc.example"));
+        check(Some("http://10.0.0.1"), None, Some("10.0.0.1"));
+        check(Some("https://localhost.example"), None, Some("localhost.example"));
+        check(Some("http://127.0.0.1:8080"), Some("box.lan"), Some("box.lan"));
+        for here in
+            ["http://localhost", "https://127.1.2.3:1", "http://[::1]:80", "http://a.localhost"]
+        {
+            check(Some(here), Some("pc.localhost"), None);
+        }
+    }
+
+    #[test]
+    fn a_host_of_a_port_is_read_and_is_no_name_of_ours() {
+        let ports =
+            Front { wildcard: Some("pc.example".to_owned()), tls: true, ..Default::default() };
+        let seen = |host: &'static str| {
+            let host = HeaderValue::from_static(host);
+            let none = HeaderMap::new();
+            assert!(ports.visitor([127, 0, 0, 1].into(), Some(&host), &none).is_err(), "{host:?}");
+            let (visitor, place) = ports.port_visitor([127, 0, 0, 1].into(), Some(&host), &none)?;
+            Some(format!("{} {place}", visitor.origin()))
+        };
+        assert_eq!(
+            seen("3000--dev.PC.example:8443").as_deref(),
+            Some("https://3000--dev.pc.example:8443 3000--dev")
+        );
+        assert_eq!(
+            seen("1--live.pc.example:443").as_deref(),
+            Some("https://1--live.pc.example 1--live")
+        );
+        for other in [
+            "pc.example",
+            "3000--dev.pc.example.evil.example",
+            "3000--dev.evil-pc.example",
+            "3000--devpc.example",
+            "3000--other.pc.example",
+            "03000--dev.pc.example",
+            "0--dev.pc.example",
+            "3000-dev.pc.example",
+            "a.3000--dev.pc.example",
+            "3000--dev--live.pc.example",
+            "",
+        ] {
+            assert_eq!(seen(other), None, "{other}");
+        }
+        let place = "3000--dev".parse().unwrap();
+        for (host, expected) in [
+            ("pc.example", "https://3000--dev.pc.example"),
+            ("127.0.0.1:8080", "https://3000--dev.pc.example:8080"),
+            ("[::1]:80", "https://3000--dev.pc.example:80"),
+        ] {
+            let visitor =
+                Visitor { ip: [1; 4].into(), secure: true, host: HeaderValue::from_static(host) };
+            assert_eq!(ports.port_origin(&visitor, place).as_deref(), Some(expected));
+        }
     }
 
     #[test]

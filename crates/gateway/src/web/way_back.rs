@@ -24,9 +24,9 @@ impl WayBack {
         let path = text.split(['?', '#']).next().unwrap_or("");
         let plain = text.len() <= LONGEST && text.bytes().all(|byte| matches!(byte, b'!'..=b'~'));
         let owner = check_path(path).ok()?.owner;
-        // Of signing in, only the owner's own page is somewhere to go.
-        let leads_away =
-            path != "/auth/me" && matches!(owner, Owner::Gateway(Part::SignIn | Part::Provider));
+        // Of signing in, only the owner's own page is somewhere to go, and the way to a port.
+        let leads_away = !matches!(path, "/auth/me" | "/auth/ports")
+            && matches!(owner, Owner::Gateway(Part::SignIn | Part::Provider));
         (plain && !text.contains('\\') && !leads_away).then(|| Self(text.to_owned()))
     }
 
@@ -71,9 +71,16 @@ mod tests {
 
     #[test]
     fn only_paths_of_ours_are_ways_back() {
-        for good in
-            ["/", "/desktop?a=b&c=//d#e", "/dev/", "/dev", "/admin/sandboxes", "/a%20b", "/auth/me"]
-        {
+        for good in [
+            "/",
+            "/desktop?a=b&c=//d#e",
+            "/dev/",
+            "/dev",
+            "/admin/sandboxes",
+            "/a%20b",
+            "/auth/me",
+            "/auth/ports?to=1--dev",
+        ] {
             assert_eq!(WayBack::parse(good).unwrap().as_str(), good);
         }
         for bad in [

@@ -40,12 +40,24 @@ impl Host {
         Self::make(world, RawGatewayConfig::default(), |_| ()).await
     }
 
+    /// Where no request takes the short way, if not `lean`.
+    pub(crate) async fn start_lean(world: FakeDriver, lean: bool) -> Self {
+        Self::make(world, RawGatewayConfig::default(), |config| config.lean = lean).await
+    }
+
     /// With settings as a person writes them, and some that only tests change.
     pub(crate) async fn start_as(
         raw: RawGatewayConfig,
         change: impl FnOnce(&mut GatewayConfig),
     ) -> Self {
         Self::make(world(), raw, change).await
+    }
+
+    pub(crate) async fn start_in_as(
+        world: FakeDriver,
+        change: impl FnOnce(&mut GatewayConfig),
+    ) -> Self {
+        Self::make(world, RawGatewayConfig::default(), change).await
     }
 
     async fn make(
@@ -225,6 +237,16 @@ impl Host {
         assert_eq!(answer.status, StatusCode::SEE_OTHER);
         let cookie = answer.headers["set-cookie"].to_str().unwrap();
         cookie.split(';').next().unwrap().to_owned()
+    }
+
+    /// How many requests to the live sandbox took the short way.
+    pub(crate) async fn lean(&self) -> u64 {
+        let request = Request::get("/admin/sandboxes/metrics").header("host", "nacre");
+        let request = request.body(nacre_wire::client::full(Bytes::new())).unwrap();
+        let (_, page) = self.raw(request).await;
+        let line = r#"nacre_requests_lean_total{role="live"} "#;
+        let page = String::from_utf8(page.to_vec()).unwrap();
+        page.lines().find_map(|it| it.strip_prefix(line)).unwrap().parse().unwrap()
     }
 
     pub(crate) async fn get(&self, path: &str, headers: &[(&str, &str)]) -> Answer {

@@ -70,6 +70,8 @@ async fn prometheus_reads_what_is_counted() {
     has("gauge nacre_sandboxes state=running 1.0");
     has("counter nacre_upgrades_total outcome=accepted,role=live 0.0");
     has("counter nacre_log_lines_dropped_total - 0.0");
+    has("counter nacre_egress_connections_total verdict=refused 0.0");
+    has("gauge nacre_egress_open - 0.0");
 }
 
 /// `NACRE_PYTHON` names the one that has the parser; `cargo xtask test` makes it.

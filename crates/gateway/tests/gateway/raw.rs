@@ -90,7 +90,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Wire<S> {
         self.try_head().await.expect("a head, not the end")
     }
 
-    async fn try_head(&mut self) -> Option<String> {
+    pub(crate) async fn try_head(&mut self) -> Option<String> {
         let mut head = Vec::new();
         while !head.ends_with(b"\r\n\r\n") {
             match within("a head comes", self.0.read_u8()).await {

@@ -13,7 +13,7 @@ use crate::host::Host;
 use crate::raw::{Stage, within};
 use crate::swap::open;
 
-async fn revoke_all(host: &Host) {
+pub(crate) async fn revoke_all(host: &Host) {
     for session in host.sessions().await.sessions {
         host.admin().delete(&format!("/admin/sandboxes/sessions/{}", session.id)).await.unwrap();
     }

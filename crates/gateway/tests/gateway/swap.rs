@@ -11,7 +11,7 @@ use tokio_tungstenite::tungstenite::handshake::client::generate_key;
 
 use crate::host::Host;
 
-const FORWARD: SwapRequest = SwapRequest { rollback: false, force: false };
+pub(crate) const FORWARD: SwapRequest = SwapRequest { rollback: false, force: false };
 const BACK: SwapRequest = SwapRequest { rollback: true, force: false };
 
 /// A computer whose live and dev each say who they are.

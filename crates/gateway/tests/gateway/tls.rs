@@ -12,6 +12,7 @@ use hyper_util::rt::{TokioExecutor, TokioIo};
 use nacre_gateway::{RawGatewayConfig, TlsFiles};
 use rustls::pki_types::{CertificateDer, ServerName};
 use rustls::{ClientConfig, RootCertStore};
+use tokio::io::AsyncReadExt;
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
@@ -19,7 +20,9 @@ use tokio_tungstenite::tungstenite::Message;
 use tokio_tungstenite::tungstenite::client::IntoClientRequest;
 
 use crate::host::{Answer, Host};
+use crate::raw::Wire;
 
+const OWNER: &str = "did:web:alice.example.net";
 const NAME: &str = "pc.example";
 
 /// A certificate for [`NAME`] in that directory.
@@ -41,6 +44,7 @@ impl Secure {
         let files = tempfile::tempdir().unwrap();
         let certificate = renew(files.path());
         let raw = RawGatewayConfig {
+            owner_did: Some(OWNER.to_owned()),
             public_url: Some(format!("https://{NAME}")),
             tls_cert: Some(files.path().join("cert.pem")),
             tls_key: Some(files.path().join("key.pem")),
@@ -174,6 +178,27 @@ async fn http_2_offers_no_sockets_and_http_1_has_them() {
 }
 
 #[tokio::test]
+async fn plain_requests_take_the_short_way_over_tls_too() {
+    let secure = Secure::start().await;
+    let cookie = secure.sign_in().await;
+    let mut stream = Wire(secure.connect(&secure.certificate, &[b"http/1.1"]).await.unwrap());
+    for path in ["/a", "/b"] {
+        stream
+            .send(format!("GET {path} HTTP/1.1\r\nhost: {NAME}\r\ncookie: {cookie}\r\n\r\n"))
+            .await;
+        let head = stream.head().await;
+        assert!(head.starts_with("HTTP/1.1 200 ") && head.contains("; secure"), "{head}");
+        let length = head.split("content-length: ").nth(1).unwrap().split("\r\n").next().unwrap();
+        let mut body = vec![0; length.parse().unwrap()];
+        stream.0.read_exact(&mut body).await.unwrap();
+        let body = String::from_utf8(body).unwrap();
+        assert!(body.starts_with(&format!("GET {path}\n")), "{body}");
+        assert!(body.contains("x-forwarded-proto: https"), "{body}");
+    }
+    assert_eq!(secure.host.lean().await, 2);
+}
+
+#[tokio::test]
 async fn a_renewed_certificate_is_used_without_a_restart() {
     let secure = Secure::start().await;
     let stream = secure.connect(&secure.certificate, &[b"http/1.1"]).await.unwrap();
@@ -209,26 +234,26 @@ async fn whoever_does_not_speak_tls_is_let_go() {
 #[tokio::test]
 async fn behind_a_proxy_the_public_address_counts() {
     let raw = RawGatewayConfig {
-        public_url: Some("https://pc.example:8443".to_owned()),
+        owner_did: Some(OWNER.to_owned()),
+        public_url: Some("https://pc.example".to_owned()),
         ..Default::default()
     };
     let host = Host::start_as(raw, |_| ()).await;
-    let link = host.link_below("https://pc.example:8443").await;
-    let asked = ("host", "pc.example");
+    let link = host.link_below("https://pc.example").await;
+    let asked = ("host", "PC.example:443");
     let welcome = host.get(&link, &[asked]).await;
     let session = cookie(&welcome.headers);
     assert!(session.starts_with("__Host-nacre_session="), "{session}");
     let session = ("cookie", session.as_str());
 
     let answer = host.get("/x", &[asked, session, ("x-forwarded-for", "6.6.6.6")]).await;
-    for line in ["host: pc.example:8443", "x-forwarded-for: 127.0.0.1", "x-forwarded-proto: https"]
-    {
+    for line in ["host: pc.example", "x-forwarded-for: 127.0.0.1", "x-forwarded-proto: https"] {
         assert!(answer.text().lines().any(|found| found == line), "{line}: {}", answer.text());
     }
     for (origin, status) in [
-        ("https://pc.example:8443", StatusCode::OK),
-        ("https://pc.example", StatusCode::FORBIDDEN),
-        ("http://pc.example:8443", StatusCode::FORBIDDEN),
+        ("https://pc.example", StatusCode::OK),
+        ("https://pc.example:8443", StatusCode::FORBIDDEN),
+        ("http://pc.example", StatusCode::FORBIDDEN),
         ("http://127.0.0.1", StatusCode::FORBIDDEN),
     ] {
         let answer = host.request("POST", "/x", &[asked, session, ("origin", origin)]).await;

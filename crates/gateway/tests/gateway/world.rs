@@ -18,17 +18,22 @@ use nacre_sandbox::BoxStream;
 use nacre_sandbox::fake::{Counts, FakeDriver, Guest};
 use nacre_wire::client::{Client, Dial};
 use nacre_wire::status::Version;
+use tokio::io::{AsyncRead, AsyncWrite};
 
 pub(crate) fn world() -> FakeDriver {
-    FakeDriver::new(Arc::new(|guest, stream| {
-        Box::pin(async move {
-            let service = TowerToHyperService::new(supervisor(guest));
-            let connection = hyper::server::conn::http1::Builder::new()
-                .serve_connection(TokioIo::new(stream), service)
-                .with_upgrades();
-            let _ = connection.await;
-        })
-    }))
+    FakeDriver::new(Arc::new(|guest, stream| Box::pin(serve(guest, stream))))
+}
+
+/// The inside of a sandbox, on one connection through its door.
+pub(crate) async fn serve<S>(guest: Guest, stream: S)
+where
+    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+{
+    let service = TowerToHyperService::new(supervisor(guest));
+    let connection = hyper::server::conn::http1::Builder::new()
+        .serve_connection(TokioIo::new(stream), service)
+        .with_upgrades();
+    let _ = connection.await;
 }
 
 /// Waits until the counts are as wanted, and fails when they never are.

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use super::Owner;
 use crate::layout::{USER, USER_ID};
-use crate::{Result, Step};
+use crate::{Result, Step, root};
 
 /// Accounts of the system and one for the owner's work. People of the host stay unknown.
 pub(super) fn write(etc: &Path, many_ids: bool, owner: Owner) -> Result<()> {
@@ -24,7 +24,7 @@ pub(super) fn write(etc: &Path, many_ids: bool, owner: Owner) -> Result<()> {
     };
     write("passwd", &passwd)?;
     write("group", &group)?;
-    write("resolv.conf", "")?;
+    write("resolv.conf", &root::resolver())?;
     write("hostname", "nacre\n")?;
     write("hosts", "127.0.0.1 localhost\n::1 localhost ip6-localhost\n")
 }

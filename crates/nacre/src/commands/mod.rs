@@ -8,14 +8,18 @@ pub(crate) mod dev;
 pub(crate) mod diff;
 pub(crate) mod doctor;
 pub(crate) mod down;
+pub(crate) mod egress;
 pub(crate) mod exec;
+pub(crate) mod forward;
 pub(crate) mod history;
 pub(crate) mod kill;
 pub(crate) mod login;
 pub(crate) mod logs;
 pub(crate) mod ls;
 pub(crate) mod man;
+pub(crate) mod ports;
 pub(crate) mod process;
+pub(crate) mod provider;
 pub(crate) mod ps;
 pub(crate) mod register;
 pub(crate) mod restore;
@@ -27,6 +31,7 @@ pub(crate) mod swap;
 pub(crate) mod token;
 pub(crate) mod undo;
 pub(crate) mod up;
+pub(crate) mod usage;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -79,15 +84,20 @@ pub(crate) fn run(cli: Cli) -> Result<ExitCode> {
         Command::Sessions(command) => wait(sessions::run(command, &context)),
         Command::Token(command) => wait(token::run(command, &context)),
         Command::Audit(command) => wait(audit::run(command, &context)),
+        Command::Provider(command) => wait(provider::run(command, &context)),
+        Command::Usage(command) => wait(usage::run(command, &context)),
         Command::Status(command) => wait(status::run(command, &context)),
         Command::Exec(command) => wait(exec::run(command, &context)),
         Command::Shell(command) => wait(shell::run(command, &context)),
         Command::Ps(command) => wait(ps::run(command, &context)),
         Command::Process(command) => wait(process::run(command, &context)),
+        Command::Ports(command) => wait(ports::run(command, &context)),
+        Command::Forward(command) => wait(forward::run(command, &context)),
         Command::Attach(command) => wait(attach::run(command, &context)),
         Command::Kill(command) => wait(kill::run(command, &context)),
         Command::Cp(command) => wait(cp::run(command, &context)),
         Command::Ls(command) => wait(ls::run(command, &context)),
+        Command::Egress(command) => wait(egress::run(command, &context)),
         Command::Logs(command) => wait(logs::run(command, &context)),
         Command::History(command) => wait(history::run(command, &context)),
         Command::Diff(command) => wait(diff::run(command, &context)),

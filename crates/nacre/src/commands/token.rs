@@ -140,13 +140,13 @@ fn table(tokens: &[TokenInfo]) -> String {
     output::table(&["ID", "NAME", "SCOPES", "MADE", "LAST USED", "EXPIRES IN"], &rows)
 }
 
-fn in_how_long(ms: u64) -> String {
+pub(super) fn in_how_long(ms: u64) -> String {
     let at = std::time::UNIX_EPOCH + Duration::from_millis(ms);
     output::duration(at.duration_since(std::time::SystemTime::now()).unwrap_or_default())
 }
 
 /// A number and a unit: minutes, hours, days or years.
-fn parse_time(text: &str) -> std::result::Result<Duration, String> {
+pub(super) fn parse_time(text: &str) -> std::result::Result<Duration, String> {
     let wrong = || format!("\"{text}\" is not a time: write something like 12h, 30d or 1y");
     let unit = text.chars().last().ok_or_else(wrong)?;
     let seconds: u64 = match unit {

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use clap::Args;
-use nacre_gateway::{Gateway, RunningGateway};
+use nacre_gateway::{Gateway, Reload, RunningGateway};
 use nacre_wire::control::{SandboxState, SetupCode, Shutdown, SignInLink};
 use serde::{Deserialize, Serialize};
 use tokio::signal::unix::{SignalKind, signal};
@@ -66,6 +66,10 @@ pub(crate) struct Front {
     /// The directory of did:plc, when it is not the public one
     #[arg(long, value_name = "URL", env = "ATPROTO_PLC_URL", hide_env_values = true)]
     pub(crate) plc_url: Option<String>,
+    /// Authorities that account servers may have their certificates from besides the public ones, as a
+    /// PEM file
+    #[arg(long, value_name = "FILE", env = "ATPROTO_CA_FILE", hide_env_values = true)]
+    pub(crate) account_ca: Option<PathBuf>,
     /// A proxy whose X-Forwarded-* headers are believed: an address or a network
     #[arg(
         long,
@@ -93,8 +97,14 @@ impl Front {
                 add(flag, text.into());
             }
         }
-        for (flag, file) in [("--tls-cert", &self.tls_cert), ("--tls-key", &self.tls_key)] {
-            if let Some(file) = file {
+        let files = [
+            ("--tls-cert", &self.tls_cert),
+            ("--tls-key", &self.tls_key),
+            ("--account-ca", &self.account_ca),
+        ];
+        for (flag, file) in files {
+            // A variable that is there and empty says nothing.
+            if let Some(file) = file.as_ref().filter(|file| !file.as_os_str().is_empty()) {
                 let path = std::path::absolute(file);
                 add(flag, path.map_err(|error| Failure::io(file.display(), &error))?.into());
             }
@@ -140,6 +150,7 @@ pub(crate) fn run(command: Up, context: &Context) -> Result<ExitCode> {
     }
     let raw = RawConfig::load(&context.data_dir, context.config.as_deref())?;
     let mut config = raw.resolve(context.data_dir.clone(), command.front.clone())?;
+    config.gateway.reload_models = Some(reload(context));
     let log = config.log.install()?;
     config.gateway.observe.dropped = log.dropped();
     raise_open_files();
@@ -158,6 +169,15 @@ pub(crate) fn run(command: Up, context: &Context) -> Result<ExitCode> {
     });
     runtime.shutdown_timeout(Duration::from_secs(1));
     code
+}
+
+/// For `nacre provider`: the files are read again, the environment stays what it was.
+fn reload(context: &Context) -> Reload {
+    let (data_dir, file) = (context.data_dir.clone(), context.config.clone());
+    Reload(Arc::new(move || {
+        let raw = RawConfig::load(&data_dir, file.as_deref());
+        raw.and_then(|raw| raw.models(&data_dir)).map_err(|failure| failure.to_string())
+    }))
 }
 
 async fn serve(

@@ -10,7 +10,7 @@ use rustix::fs::{MemfdFlags, Mode, OFlags, ResolveFlags};
 use rustix::io::Errno;
 use rustix::thread::UnshareFlags;
 
-use super::{failed, ok};
+use super::{failed, ok, reduced};
 
 /// Overlay mounts in a user namespace came with 5.11.
 const OLDEST: (u32, u32) = (5, 11);
@@ -26,6 +26,28 @@ pub(super) fn version() -> Check {
             "install a newer kernel: sudo apt install linux-image-amd64",
         ),
         _ => ok("kernel", format!("Linux {release}")),
+    }
+}
+
+/// Without it, programs in a sandbox that know no proxy have no way out.
+pub(super) fn packets() -> Check {
+    const NODE: &str = "/dev/net/tun";
+    let name = "packets";
+    match rustix::fs::open(NODE, OFlags::RDWR | OFlags::CLOEXEC, Mode::empty()) {
+        Ok(_) => ok(name, "programs that know no proxy get out too"),
+        Err(error) => {
+            let detail = format!(
+                "{NODE}: {}; only programs that use the proxy get out of a sandbox",
+                io::Error::from(error).to_string().split(" (os").next().unwrap_or_default()
+            );
+            let remedy = match error {
+                Errno::NOENT | Errno::NODEV | Errno::NXIO => {
+                    "sudo modprobe tun && echo tun | sudo tee /etc/modules-load.d/nacre.conf"
+                }
+                _ => "sudo chmod 0666 /dev/net/tun",
+            };
+            reduced(name, detail, remedy)
+        }
     }
 }
 

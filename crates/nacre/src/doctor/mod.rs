@@ -20,6 +20,7 @@ pub(crate) async fn examine(data_dir: &Path, listen: SocketAddr) -> Vec<Check> {
         kernel::openat2(),
         kernel::seccomp(),
         kernel::memfd_exec(),
+        kernel::packets(),
         cgroups::check(),
     ];
     checks.extend(users::check());

@@ -18,6 +18,8 @@ const PATIENCE: Duration = Duration::from_secs(30);
 
 pub(crate) struct Browser {
     address: SocketAddr,
+    /// What it calls the computer.
+    host: String,
     session: Option<String>,
 }
 
@@ -38,8 +40,14 @@ pub(crate) type Socket = WebSocketStream<TcpStream>;
 impl Browser {
     pub(crate) fn stranger(computer: &TestComputer) -> Self {
         let url = computer.json(&["status", "--json"])["url"].as_str().unwrap().to_owned();
-        let address = url.strip_prefix("http://").unwrap().parse().unwrap();
-        Self { address, session: None }
+        let host = url.strip_prefix("http://").unwrap().to_owned();
+        Self { address: host.parse().unwrap(), host, session: None }
+    }
+
+    /// The same browser at another name of the computer.
+    pub(crate) fn as_localhost(&self) -> Self {
+        let host = format!("localhost:{}", self.address.port());
+        Self { address: self.address, host, session: self.session.clone() }
     }
 
     pub(crate) async fn of_the_owner(computer: &TestComputer) -> Self {
@@ -64,17 +72,20 @@ impl Browser {
 
     /// A form.
     pub(crate) async fn post(&self, path: &str, form: &str) -> Answer {
-        let request = Request::post(path).header("host", self.address.to_string());
-        let request = request.header("origin", self.origin());
+        let request = Request::post(path).header("host", &self.host);
+        let mut request = request.header("origin", self.origin());
+        if let Some(session) = &self.session {
+            request = request.header("cookie", session);
+        }
         self.send(request.body(Full::from(form.to_owned())).unwrap()).await
     }
 
     pub(crate) fn origin(&self) -> String {
-        format!("http://{}", self.address)
+        format!("http://{}", self.host)
     }
 
     pub(crate) async fn get(&self, path: &str, headers: &[(&str, &str)]) -> Answer {
-        let mut request = Request::get(path).header("host", self.address.to_string());
+        let mut request = Request::get(path).header("host", &self.host);
         for (name, value) in headers {
             request = request.header(*name, *value);
         }

@@ -48,9 +48,29 @@ fn a_certificate_that_cannot_be_used_is_named() {
 fn the_public_address_is_taken_from_the_environment() {
     let computer = TestComputer::switched_off();
     let mut up = computer.command(&["up", "--detach", "--listen", "127.0.0.1:0"]);
-    let output = up.env("PUBLIC_URL", "https://pc.example/").output().unwrap();
-    let said = String::from_utf8(output.stdout).unwrap();
-    assert!(said.contains("  https://pc.example/login?token="), "{said}");
+    up.env("PUBLIC_URL", "https://pc.example/").env("OWNER_DID", "did:web:alice.example.net");
+    let output = up.output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let link = computer.json(&["login", "--json"])["url"].as_str().unwrap().to_owned();
+    assert!(link.starts_with("https://pc.example/login?token="), "{link}");
     let status = computer.json(&["status", "--json"]);
     assert_eq!(status["url"], "https://pc.example");
+}
+
+#[test]
+fn an_address_that_others_reach_needs_an_owner_wherever_we_listen() {
+    let computer = TestComputer::elsewhere();
+    let refused = |computer: &TestComputer, url: &str| {
+        let mut up = computer.command(&["up", "--listen", "127.0.0.1:0"]);
+        let output = up.env("PUBLIC_URL", url).output().unwrap();
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(1), "{said}");
+        assert!(said.contains("pc.example is an address that others reach"), "{said}");
+        for way in ["OWNER_DID", "without PUBLIC_URL", "/register"] {
+            assert!(said.contains(way), "{said}");
+        }
+    };
+    refused(&computer, "https://pc.example");
+    std::fs::write(computer.data().join("nacre.toml"), "gateway.host = \"pc.example\"\n").unwrap();
+    refused(&computer, "");
 }

@@ -119,6 +119,13 @@ async fn the_sandbox_answers(browser: &Browser, owners: &Owners, role: Role, pat
         assert_eq!(supervisor_at(browser, role.prefix()).await, owner, "{path}");
         return;
     }
+    if seen.starts_with("/ports/") {
+        // Nothing listens there, and the supervisor says so in the place of the app.
+        let answer = browser.get(path, &[]).await;
+        assert!(!answer.headers.contains_key("x-app"), "an app answered {path}");
+        assert_eq!(answer.headers["x-nacre-role"], role.as_str(), "{path}");
+        return;
+    }
     if seen == "/ws" {
         // The supervisor's own; a run of it has an id.
         let mut by_path = browser.socket(path).await.unwrap();

@@ -149,6 +149,9 @@ pub(super) fn accept(place: &Place, answer: Reply) -> io::Result<()> {
             for reason in built.read_only {
                 tracing::warn!(sandbox = place.name(), "read-only in it: {reason}");
             }
+            if let Some(reason) = built.no_device {
+                tracing::info!(sandbox = place.name(), "without a device for packets: {reason}");
+            }
             Ok(())
         }
         other => Err(nursery::unexpected(&other)),

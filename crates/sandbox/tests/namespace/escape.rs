@@ -309,17 +309,6 @@ async fn the_hosts_loopback() {
 }
 
 #[tokio::test]
-async fn any_other_address() {
-    refused("bash -c ': < /dev/tcp/192.0.2.1/80'", &["Network is unreachable"]).await;
-    let sandbox = Sandbox::start().await;
-    assert_eq!(
-        sandbox.output("root", "tail -n +3 /proc/net/dev | cut -d: -f1 | tr -d ' '").await,
-        "lo"
-    );
-    sandbox.destroy().await;
-}
-
-#[tokio::test]
 async fn the_hosts_abstract_sockets() {
     let name = format!("nacre-test-{}", std::process::id());
     let address =

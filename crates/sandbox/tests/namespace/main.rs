@@ -11,5 +11,6 @@ mod fork;
 mod history;
 mod limits;
 mod machine;
+mod network;
 mod rootfs;
 mod unprivileged;

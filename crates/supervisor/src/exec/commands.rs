@@ -22,6 +22,7 @@ use super::spawn::spawn;
 use crate::history::{Activity, Manner, Recorder};
 use crate::limits::Limits;
 use crate::memory;
+use crate::surroundings::Surroundings;
 use crate::users::User;
 
 const MOST_RUNNING: usize = 1024;
@@ -33,6 +34,8 @@ const REMEMBERED: Duration = Duration::from_secs(3600);
 const BURST: u64 = 4 * 1024 * 1024;
 /// For clients to get the exits when everything ends.
 const LAST_WORDS: Duration = Duration::from_millis(200);
+/// What is started without anybody waiting can wait for a host that is slow to speak.
+const SURROUNDINGS: Duration = Duration::from_secs(1);
 const TICK: Duration = Duration::from_millis(2);
 
 /// Where and as whom commands run unless they say otherwise.
@@ -43,6 +46,8 @@ pub struct Defaults {
     pub limits: Limits,
     /// Told of every command before it starts and after it ends.
     pub recorder: Recorder,
+    /// In the environment of every command that does not say otherwise.
+    pub surroundings: Surroundings,
 }
 
 /// The commands of one supervisor.
@@ -86,6 +91,11 @@ impl Commands {
         MOST_RUNNING - self.running.available_permits()
     }
 
+    /// Until it is known what every command is to get, but not for long.
+    pub(super) async fn surrounded(&self) {
+        self.defaults.surroundings.settled(SURROUNDINGS).await;
+    }
+
     /// Runs a command that no client follows. It is started and entered in the table even when
     /// the caller is dropped half-way, so no process is ever without an owner.
     pub(super) async fn run_detached(
@@ -106,7 +116,7 @@ impl Commands {
         request: &ExecRequest,
     ) -> Result<(Arc<Command>, Reader), ApiError> {
         let permit = Arc::clone(&self.running).try_acquire_owned().map_err(no_room)?;
-        let program = Program::new(request, &self.defaults.workspace, &self.defaults.user)?;
+        let program = Program::new(request, &self.defaults)?;
         let name = program.name.clone();
         let id = format!("{:07x}-{}", self.birth, self.next.fetch_add(1, Ordering::Relaxed));
         let activity = self.announce(&id, &program.line, request).await;

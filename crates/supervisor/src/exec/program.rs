@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use nacre_wire::exec::{ExecRequest, TtySize};
 use nacre_wire::{ApiError, ErrorKind};
 
+use super::commands::Defaults;
 use super::screen::LARGEST_SIDE;
 use crate::users::{self, User};
 
@@ -33,11 +34,8 @@ pub(super) struct Program {
 }
 
 impl Program {
-    pub(super) fn new(
-        request: &ExecRequest,
-        workspace: &Path,
-        default_user: &User,
-    ) -> Result<Self, ApiError> {
+    pub(super) fn new(request: &ExecRequest, defaults: &Defaults) -> Result<Self, ApiError> {
+        let Defaults { workspace, user: default_user, surroundings, .. } = defaults;
         let argv = arguments(request)?;
         if let Some(size) = request.tty {
             check_size(size)?;
@@ -50,7 +48,7 @@ impl Program {
             Some(cwd) => workspace.join(cwd.as_path()),
             None => workspace.to_owned(),
         };
-        let env = environment(request, &user)?;
+        let env = environment(request, &user, &surroundings.current())?;
         let name = argv.first().cloned().unwrap_or_default();
         Ok(Self {
             line: line(request),
@@ -93,8 +91,13 @@ fn arguments(request: &ExecRequest) -> Result<Vec<String>, ApiError> {
     }
 }
 
-fn environment(request: &ExecRequest, user: &User) -> Result<BTreeMap<String, String>, ApiError> {
-    let mut env: BTreeMap<String, String> = [
+fn environment(
+    request: &ExecRequest,
+    user: &User,
+    surroundings: &BTreeMap<String, String>,
+) -> Result<BTreeMap<String, String>, ApiError> {
+    let mut env = surroundings.clone();
+    let own = [
         ("PATH", PATH.to_owned()),
         ("HOME", user.home.to_string_lossy().into_owned()),
         ("USER", user.name.clone()),
@@ -103,8 +106,8 @@ fn environment(request: &ExecRequest, user: &User) -> Result<BTreeMap<String, St
         ("LANG", "C.UTF-8".to_owned()),
     ]
     .into_iter()
-    .map(|(name, value)| (name.to_owned(), value))
-    .collect();
+    .map(|(name, value)| (name.to_owned(), value));
+    env.extend(own);
     if request.tty.is_some() {
         env.insert("TERM".into(), "xterm-256color".into());
     }
@@ -163,6 +166,7 @@ fn invalid(message: impl Into<String>) -> ApiError {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::surroundings::Surroundings;
 
     fn user() -> User {
         User {
@@ -175,8 +179,21 @@ mod tests {
         }
     }
 
+    fn defaults(surroundings: &[(&str, &str)]) -> Defaults {
+        let all = Surroundings::default();
+        let pairs = surroundings.iter();
+        all.set("test", pairs.map(|(name, value)| ((*name).into(), (*value).into())).collect());
+        Defaults {
+            workspace: "/workspace".into(),
+            user: user(),
+            limits: crate::limits::Limits::take(),
+            recorder: crate::history::Recorder::off(),
+            surroundings: all,
+        }
+    }
+
     fn program(request: &ExecRequest) -> Result<Program, ApiError> {
-        Program::new(request, Path::new("/workspace"), &user())
+        Program::new(request, &defaults(&[]))
     }
 
     fn argv(args: &[&str]) -> ExecRequest {
@@ -198,6 +215,21 @@ mod tests {
             env,
             ["EMPTY=", "HOME=/home/nacre", "LOGNAME=nacre", &path, "SHELL=/bin/sh", "USER=nacre"]
         );
+    }
+
+    #[test]
+    fn what_surrounds_a_command_is_below_its_own_and_the_requests_variables() {
+        let mut request = argv(&["env"]);
+        request.env.insert("OPENAI_API_KEY".into(), Some("own".into()));
+        request.env.insert("GONE".into(), None);
+        let around =
+            [("OPENAI_API_KEY", "t"), ("OPENAI_BASE_URL", "u"), ("GONE", "1"), ("USER", "x")];
+        let env = Program::new(&request, &defaults(&around)).unwrap().env;
+        let env: Vec<_> = env.iter().map(|entry| entry.to_str().unwrap()).collect();
+        for expected in ["OPENAI_API_KEY=own", "OPENAI_BASE_URL=u", "USER=nacre"] {
+            assert!(env.contains(&expected), "{env:?}");
+        }
+        assert!(!env.iter().any(|entry| entry.starts_with("GONE")), "{env:?}");
     }
 
     #[test]

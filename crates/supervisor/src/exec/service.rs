@@ -32,6 +32,7 @@ impl Commands {
         self: &Arc<Self>,
         request: &ExecRequest,
     ) -> Result<Service, ApiError> {
+        self.surrounded().await;
         let (command, reader) = self.run(request).await?;
         Ok(Service { commands: Arc::clone(self), command, reader })
     }

@@ -1,5 +1,5 @@
-//! The way from the door to the app: every path that is not the supervisor's own goes to the
-//! port of `[runtime]`, streamed both ways, upgrades as raw bytes.
+//! The way from the door to the app: every path that is neither the supervisor's own nor that of another
+//! port goes to the port of `[runtime]`, streamed both ways, upgrades as raw bytes.
 
 use std::io;
 
@@ -18,6 +18,7 @@ use nacre_wire::{ApiError, ErrorKind};
 use super::manager::Entry;
 use super::{Runtime, probe, waiting};
 use crate::failure::Failure;
+use crate::ports::{self, Mounted};
 
 const RETRY_AFTER: HeaderValue = HeaderValue::from_static("1");
 static FORWARDED_HOST: HeaderName = HeaderName::from_static("x-forwarded-host");
@@ -36,6 +37,9 @@ static HOP_BY_HOP: [HeaderName; 8] = [
 pub async fn front(State(runtime): State<Runtime>, request: Request<Body>, next: Next) -> Response {
     if is_ours(request.uri().path()) {
         return next.run(request).await;
+    }
+    if let Some(mounted) = Mounted::read(&request) {
+        return ports::answer(mounted, request).await;
     }
     match runtime.owner_of_pages() {
         None => next.run(request).await,
@@ -69,12 +73,14 @@ async fn forward(entry: &Entry, port: u16, request: Request<Body>) -> Response {
     }
 }
 
-enum Broken {
+/// Why there is no answer.
+pub(crate) enum Broken {
     Unreachable,
     Off(io::Error),
 }
 
-async fn exchange(port: u16, mut request: Request<Body>) -> Result<Response, Broken> {
+/// One request to a port of this sandbox, which is asked by its own name.
+pub(crate) async fn exchange(port: u16, mut request: Request<Body>) -> Result<Response, Broken> {
     let stream = probe::connect(port).await.map_err(|_| Broken::Unreachable)?;
     // A socket answers with small messages that should not wait for each other.
     let _ = stream.set_nodelay(true);
@@ -127,7 +133,7 @@ fn inward(request: &mut Request<Body>, port: u16) {
 }
 
 /// Takes off what is about one connection only, but for an upgrade.
-fn keep_end_to_end(headers: &mut HeaderMap, upgrading: bool) {
+pub(crate) fn keep_end_to_end(headers: &mut HeaderMap, upgrading: bool) {
     let upgrade = headers.get(header::UPGRADE).cloned().filter(|_| upgrading);
     let named: Vec<HeaderName> = headers
         .get_all(header::CONNECTION)

@@ -37,6 +37,7 @@ impl Sandbox {
             user: user.clone(),
             limits: Limits::take(),
             recorder: crate::history::Recorder::off(),
+            surroundings: Default::default(),
         };
         let commands = Commands::start(defaults, Reap::Commands).unwrap();
         let events = Events::start(events::Context {

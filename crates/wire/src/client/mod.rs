@@ -3,9 +3,11 @@
 //! [`Client`] owns a small stack of idle connections and nothing else; it is cheap to clone and
 //! safe to share. Commands and watches each take a connection of their own.
 
+mod egress;
 mod exec;
 mod files;
 mod history;
+mod ports;
 mod processes;
 mod watch;
 
@@ -30,6 +32,7 @@ use tokio_tungstenite::tungstenite::client::ClientRequestBuilder;
 
 use crate::error::ErrorBody;
 use crate::generation::{self, Range};
+use crate::relay::{Answer, Link, Raw, Upload};
 use crate::status::{Health, SupervisorStats, Version};
 use crate::{ApiError, ErrorKind};
 
@@ -302,6 +305,32 @@ impl Client {
 
     fn idle(&self) -> std::sync::MutexGuard<'_, Vec<SendRequest<Body>>> {
         self.inner.idle.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+    }
+
+    /// Turns a connection of its own into one that carries `protocol` as raw bytes from here on.
+    pub async fn switch(&self, path: &str, protocol: &'static str) -> Result<Raw> {
+        let request = self.request(Method::GET, path, empty())?;
+        // Not the boxed kind: the compiler cannot see that what drives it may change threads.
+        let mut request = request.map(|_| Empty::<Bytes>::new());
+        let headers = request.headers_mut();
+        headers.insert(header::CONNECTION, HeaderValue::from_static("upgrade"));
+        headers.insert(header::UPGRADE, HeaderValue::from_static(protocol));
+        let stream = self.inner.dial.dial().await.map_err(Error::Connect)?;
+        let link = Link::open(stream, None).await.map_err(Error::protocol)?;
+        let answer = link.exchange(Upload::of(request)).await;
+        match answer.map_err(|failed| Error::protocol(failed.error))? {
+            Answer::Switched(response, raw) => {
+                if let Some(chosen) = response.headers().get(generation::HEADER) {
+                    self.check_generation(chosen)?;
+                }
+                Ok(raw)
+            }
+            Answer::Response(response) => {
+                let status = response.status();
+                let body = response.into_body().collect().await.map_err(Error::protocol)?;
+                Err(error_from(status, &body.to_bytes()))
+            }
+        }
     }
 
     /// Opens a WebSocket on a connection of its own.

@@ -7,11 +7,14 @@
 mod access;
 mod call;
 mod control;
+mod egress;
 mod history;
+mod models;
 mod supervisor;
 
 use std::collections::BTreeMap;
 
+use serde_json::Value;
 use utoipa::openapi::path::Paths;
 use utoipa::openapi::{
     ComponentsBuilder, ContentBuilder, InfoBuilder, OpenApi, OpenApiBuilder, Ref, ResponseBuilder,
@@ -33,7 +36,9 @@ ClientControl, ServerControl, WatchMessage and EventMessage are their text messa
 pub fn document() -> OpenApi {
     let mut schemas = Schemas::default();
     let mut paths = Paths::new();
-    for call in supervisor::calls().into_iter().chain(control::calls()).chain(access::calls()) {
+    let gateway = control::calls().into_iter().chain(access::calls());
+    let gateway = gateway.chain(egress::calls()).chain(models::calls());
+    for call in supervisor::calls().into_iter().chain(gateway) {
         let Call { method, path, operation, schemas: used } = call;
         schemas.merge(used);
         paths.add_path_operation(path, vec![method], operation);
@@ -56,9 +61,21 @@ pub fn document() -> OpenApi {
 
 /// As it is committed.
 pub fn text() -> Result<String, serde_json::Error> {
-    // Through a value, whose keys are sorted: the file must not change with a library's habits.
-    let value: BTreeMap<String, serde_json::Value> = serde_json::from_str(&document().to_json()?)?;
+    // The file must not change with a library's habits, nor with what else is built.
+    let value = sorted(serde_json::from_str(&document().to_json()?)?);
     Ok(format!("{}\n", serde_json::to_string_pretty(&value)?))
+}
+
+fn sorted(value: Value) -> Value {
+    match value {
+        Value::Object(fields) => {
+            let fields: BTreeMap<String, Value> =
+                fields.into_iter().map(|(name, value)| (name, sorted(value))).collect();
+            Value::Object(fields.into_iter().collect())
+        }
+        Value::Array(values) => Value::Array(values.into_iter().map(sorted).collect()),
+        plain => plain,
+    }
 }
 
 const ERROR: &str = "Error";

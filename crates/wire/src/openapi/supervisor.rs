@@ -7,6 +7,7 @@ use super::history;
 use crate::exec::{CommandInfo, CommandList, ExecRequest, SignalRequest, TtySize};
 use crate::files::{Chmod, Listing, Mkdir, Remove, Stat, Symlink, Transfer, Unpacked};
 use crate::generation;
+use crate::ports::PortList;
 use crate::processes::{ProcessInfo, ProcessList};
 use crate::status::{Health, SupervisorStats, Version};
 
@@ -15,7 +16,8 @@ const TAR: &str = "application/x-tar";
 
 pub(super) fn calls() -> Vec<Call> {
     let files = content().into_iter().chain(entries()).chain(archives()).map(as_user);
-    let calls = status().into_iter().chain(commands()).chain(processes()).chain(files);
+    let calls =
+        status().into_iter().chain(commands()).chain(processes()).chain(ports()).chain(files);
     let calls = calls.chain([as_user(watch()), events()]).chain(history::calls());
     calls.map(|call| call.header(generation::HEADER, "What the client speaks: 1, or 1-3")).collect()
 }
@@ -103,6 +105,16 @@ fn processes() -> Vec<Call> {
             .gives_bytes("200", "One line after the other", "application/x-ndjson"),
     ];
     calls.map(|call| call.tag("processes")).into()
+}
+
+fn ports() -> Vec<Call> {
+    let calls = [
+        get("/supervisor/ports", "list_ports", "What listens in the sandbox")
+            .gives::<PortList>("200", "Every TCP port that takes connections now"),
+        get("/supervisor/ports/{port}", "open_port", "Connect to a port")
+            .upgrades("Upgrade: tcp. Bytes both ways as they are; each direction ends by itself"),
+    ];
+    calls.map(|call| call.tag("ports")).into()
 }
 
 fn events() -> Call {

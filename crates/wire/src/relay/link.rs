@@ -51,6 +51,12 @@ impl<B: Source> Link<B> {
         Ok(Self { sender, connection: Box::new(connection), home })
     }
 
+    /// The connection itself, when nothing came that nobody asked for.
+    pub fn into_stream(self) -> Option<BoxStream> {
+        let parts = self.connection.into_parts();
+        parts.read_buf.is_empty().then(|| parts.io.into_inner())
+    }
+
     /// Sends one request and waits for the head of its response.
     pub async fn exchange(self, request: Request<Upload<B>>) -> Result<Answer<B>, Failed<B>> {
         let Self { mut sender, connection, home } = self;

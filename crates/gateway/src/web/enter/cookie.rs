@@ -1,4 +1,5 @@
-//! The two cookies of signing in: the session, and the one that a sign-in under way is bound to.
+//! The cookies of signing in: the session, the one that a sign-in under way is bound to, and the same two
+//! for hosts of ports.
 
 use http::header::SET_COOKIE;
 use http::{HeaderMap, HeaderValue};
@@ -15,6 +16,10 @@ pub(in crate::web) enum Cookie {
     Session,
     /// Of the browser that went away to sign in.
     Browser,
+    /// What lets a browser in at the host of a port.
+    Port,
+    /// Of the browser that went away from there to be let in.
+    Knock,
 }
 
 impl Cookie {
@@ -26,6 +31,10 @@ impl Cookie {
             (Self::Session, false) => "nacre_session",
             (Self::Browser, true) => "__Host-nacre_browser",
             (Self::Browser, false) => "nacre_browser",
+            (Self::Port, true) => "__Host-nacre_port",
+            (Self::Port, false) => "nacre_port",
+            (Self::Knock, true) => "__Host-nacre_knock",
+            (Self::Knock, false) => "nacre_knock",
         }
     }
 

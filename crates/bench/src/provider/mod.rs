@@ -1,0 +1,203 @@
+//! `nacre-bench provider`: what a model call pays for going through the gateway, beside LiteLLM.
+//!
+//! ```text
+//! load ─▶ gateway (token, budget, ledger) ─┬─▶ one model server
+//!      ─▶ LiteLLM's proxy                 ─┤
+//!      ─▶ nothing                         ─┘
+//! ```
+//! Every box is a process on loopback, and all three ways are measured in turns. What goes out of a
+//! sandbox otherwise joins as further rows of the same report: see [`measure`].
+
+mod litellm;
+mod load;
+mod ours;
+mod server;
+mod streams;
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+use clap::{Subcommand, ValueEnum};
+
+use crate::machine::Machine;
+use crate::report::{Report, Row};
+use crate::samples::Samples;
+
+/// The processes that this program starts of itself.
+#[derive(Subcommand)]
+pub(crate) enum Process {
+    Server,
+    Gateway { server: String, data: PathBuf },
+}
+
+pub(crate) async fn be(process: &Process) -> Result<()> {
+    match process {
+        Process::Server => server::serve().await,
+        Process::Gateway { server, data } => ours::serve(server, data).await,
+    }
+}
+
+/// What can be measured by itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Part {
+    Calls,
+    FirstToken,
+    Streams,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Rounds {
+    calls: usize,
+    seconds: u32,
+    /// A peer that cannot keep up at our rate is asked at one that it can.
+    peer_seconds: u32,
+    first_tokens: usize,
+    streams: usize,
+    streaming: Duration,
+}
+
+const FULL: Rounds = Rounds {
+    calls: 5,
+    seconds: 10,
+    peer_seconds: 10,
+    first_tokens: 200,
+    streams: 200,
+    streaming: Duration::from_secs(60),
+};
+const QUICK: Rounds = Rounds {
+    calls: 2,
+    seconds: 3,
+    peer_seconds: 3,
+    first_tokens: 40,
+    streams: 200,
+    streaming: Duration::from_secs(8),
+};
+
+/// As the target has it.
+const RATE: u32 = 500;
+const PEER_RATE: u32 = 50;
+
+/// Somewhere to send calls to.
+#[derive(Debug, Clone)]
+struct Way {
+    address: String,
+    path: &'static str,
+    token: String,
+}
+
+/// Measures the parts in `only`, or all of them when there are none. Rows about other ways out of a
+/// sandbox are to be added to `rows` here, below those about models.
+pub(crate) async fn measure(
+    home: &Path,
+    litellm: Option<&Path>,
+    quick: bool,
+    only: &[Part],
+) -> Result<Report> {
+    let rounds = if quick { QUICK } else { FULL };
+    let wanted = |part: Part| only.is_empty() || only.contains(&part);
+    let (mut server, direct) = server::start().await?;
+    let (mut gateway, ours) = ours::start(&direct.address, &home.join("data")).await?;
+    let mut notes = Vec::new();
+    let mut peer = match litellm {
+        Some(program) => {
+            notes.push(format!(
+                "LiteLLM is {}, asked {PEER_RATE} times a second",
+                litellm::version(program).await?
+            ));
+            Some(litellm::start(program, &direct.address, &home.join("litellm")).await?)
+        }
+        None => {
+            notes.push("LiteLLM was not there to be measured".to_owned());
+            None
+        }
+    };
+    let theirs = peer.as_ref().map(|(_, way)| way);
+    let mut rows = Vec::new();
+    if wanted(Part::Calls) {
+        eprintln!("calls: {} rounds of {} s at {RATE}/s", rounds.calls, rounds.seconds);
+        rows.extend(calls(&direct, &ours, theirs, rounds).await?);
+    }
+    if wanted(Part::FirstToken) {
+        eprintln!("first tokens: {}", rounds.first_tokens);
+        rows.extend(first_token(&direct, &ours, theirs, rounds.first_tokens).await?);
+    }
+    if wanted(Part::Streams) {
+        eprintln!("streams: {} for {} s", rounds.streams, rounds.streaming.as_secs());
+        let pid = gateway.id().context("the gateway has ended")?;
+        rows.extend(streams::measure(&ours, pid, rounds.streams, rounds.streaming).await?);
+    }
+    if let Some((child, _)) = &mut peer {
+        litellm::stop(child).await?;
+    }
+    gateway.kill().await?;
+    server.kill().await?;
+    Ok(Report { benchmark: "provider", machine: Machine::here(home), rows, notes })
+}
+
+/// What is added is the difference of two distributions that were taken in turns.
+async fn calls(direct: &Way, ours: &Way, theirs: Option<&Way>, rounds: Rounds) -> Result<Vec<Row>> {
+    let [mut bare, mut through, mut slow_bare, mut peer] =
+        std::array::from_fn(|_| Samples::default());
+    for round in 0..=rounds.calls {
+        let first = load::run(direct, RATE, rounds.seconds).await.context("direct")?;
+        let second = load::run(ours, RATE, rounds.seconds).await.context("through the gateway")?;
+        // The first round warms both up.
+        if round > 0 {
+            bare.extend(first);
+            through.extend(second);
+        }
+    }
+    if let Some(theirs) = theirs {
+        load::run(theirs, PEER_RATE, 2).await.context("LiteLLM")?;
+        slow_bare.extend(load::run(direct, PEER_RATE, rounds.peer_seconds).await?);
+        peer.extend(load::run(theirs, PEER_RATE, rounds.peer_seconds).await.context("LiteLLM")?);
+    }
+    let what = format!("a call at {RATE}/s");
+    let row = |percent: u32, target: f64| {
+        let added = difference(through.percentile(percent), bare.percentile(percent));
+        let theirs = difference(peer.percentile(percent), slow_bare.percentile(percent));
+        Row::lower(format!("{what}: added to a direct one, p{percent}"), "ms", added)
+            .peer("LiteLLM", theirs)
+            .target(target)
+            .samples(through.count())
+    };
+    let whole = |percent: u32| {
+        Row::lower(format!("{what}: whole, p{percent}"), "ms", through.percentile(percent))
+            .peer("direct", bare.percentile(percent))
+            .peer("LiteLLM", peer.percentile(percent))
+            .samples(through.count())
+    };
+    Ok(vec![row(50, 0.3), row(99, 2.0), whole(50), whole(99)])
+}
+
+async fn first_token(
+    direct: &Way,
+    ours: &Way,
+    theirs: Option<&Way>,
+    count: usize,
+) -> Result<Vec<Row>> {
+    let [mut bare, mut through, mut peer] = std::array::from_fn(|_| Samples::default());
+    for _ in 0..count {
+        bare.push_ms(streams::first_token(direct).await?);
+        through.push_ms(streams::first_token(ours).await?);
+        if let Some(theirs) = theirs {
+            peer.push_ms(streams::first_token(theirs).await?);
+        }
+    }
+    let row = |percent: u32| {
+        Row::lower(
+            format!("first token of a stream, p{percent}"),
+            "ms",
+            through.percentile(percent),
+        )
+        .peer("direct", bare.percentile(percent))
+        .peer("LiteLLM", peer.percentile(percent))
+        .samples(through.count())
+    };
+    Ok(vec![row(50), row(99)])
+}
+
+fn difference(a: Option<f64>, b: Option<f64>) -> Option<f64> {
+    Some(a? - b?)
+}

@@ -1,0 +1,9 @@
+//! Model calls, with a provider that the test plays byte by byte.
+
+mod budgets;
+mod canary;
+mod ends;
+mod inside;
+mod passing;
+mod refused;
+mod stage;
