@@ -1,7 +1,6 @@
 //! `cargo xtask test`: everything that has to hold before a change lands.
 
 use std::path::Path;
-use std::process::Command;
 use std::time::Duration;
 
 use anyhow::{Result, bail};
@@ -9,7 +8,7 @@ use anyhow::{Result, bail};
 use crate::builds::{self, GuestProfile};
 use crate::steps::Steps;
 use crate::tools::For;
-use crate::{browser, cargo, docs, fuzz, models, python, shell, tools};
+use crate::{browser, cargo, docs, failed, fuzz, models, python, shell, tools};
 
 /// Long enough to find what a change broke at once; `cargo xtask fuzz history` finds more.
 const FUZZED: Duration = Duration::from_secs(20);
@@ -63,8 +62,7 @@ pub(crate) fn run(args: &[String]) -> Result<()> {
         }
         let python = steps.run("python", python::ensure);
         if let Some(python) = &python {
-            let tests = || shell::run(tests(&options, &guest).env(python::VARIABLE, python));
-            steps.run("tests", tests);
+            steps.run("tests", || tests(&options, &guest, python));
         }
         if options.filter.is_none() {
             let words = ["test", "--quiet", "--workspace", "--doc"];
@@ -93,22 +91,21 @@ fn lints(guest: &Path) -> Result<()> {
 }
 
 /// nextest where it is installed: it runs each test in its own process and knows slow ones.
-fn tests(options: &Options, guest: &Path) -> Command {
-    let nextest = cargo::has_subcommand("nextest");
-    let words: &[&str] = if nextest {
-        &["nextest", "run", "--workspace"]
-    } else {
-        &["test", "--workspace", "--all-targets", "--no-fail-fast"]
-    };
-    let mut command = builds::with_guest(words, guest);
-    if nextest {
+fn tests(options: &Options, guest: &Path, python: &Path) -> Result<()> {
+    if cargo::has_subcommand("nextest") {
         let profile = if options.quick { "quick" } else { "default" };
-        command.args(["--no-fail-fast", "--profile", profile]).args(&options.filter);
-    } else {
-        // Some tests look at what the whole machine holds, and only nextest knows which.
-        command.args(&options.filter).args(["--", "--test-threads=1"]);
+        let words = ["nextest", "run", "--workspace", "--no-fail-fast", "--profile", profile];
+        let mut command = builds::with_guest(&words, guest);
+        return failed::naming(
+            command.args(&options.filter).env(python::VARIABLE, python),
+            profile,
+        );
     }
-    command
+    let words = ["test", "--workspace", "--all-targets", "--no-fail-fast"];
+    let mut command = builds::with_guest(&words, guest);
+    // Some tests look at what the whole machine holds, and only nextest knows which.
+    command.args(&options.filter).args(["--", "--test-threads=1"]);
+    shell::run(command.env(python::VARIABLE, python))
 }
 
 #[cfg(test)]

@@ -10,6 +10,7 @@ mod builds;
 mod cargo;
 mod checks;
 mod docs;
+mod failed;
 mod fuzz;
 mod install;
 mod models;

@@ -37,6 +37,7 @@ mod sandboxes;
 mod secret;
 mod store;
 mod tls;
+mod wal;
 mod web;
 
 pub use auth::{AuthConfig, AuthStartError, SessionLimits};

@@ -123,8 +123,27 @@ async fn what_cannot_be_opened_is_said_and_why() {
             "{path}"
         );
     }
-    let (status, _) = supervisor.call("GET", &format!("/ports/{port}/"), "").await;
-    assert_eq!(status, StatusCode::NOT_FOUND);
+    let (status, body) = supervisor.call("GET", &format!("/ports/{port}/"), "").await;
+    let error: ErrorBody = serde_json::from_slice(&body).unwrap();
+    assert_eq!((status, error.error.kind), (StatusCode::NOT_FOUND, ErrorKind::NotFound));
+}
+
+#[tokio::test]
+async fn somebody_who_looks_sees_a_page_that_comes_back() {
+    let supervisor = Supervisor::start().await;
+    let port = free_port().await;
+    let request = Request::get(format!("/ports/{port}/a"))
+        .header("host", "door")
+        .header("accept", "text/html,*/*")
+        .body(Full::default())
+        .unwrap();
+    let response = supervisor.send(request).await;
+    assert_eq!(response.status(), StatusCode::NOT_FOUND);
+    assert!(response.headers()["content-type"].to_str().unwrap().starts_with("text/html"));
+    let body = response.into_body().collect().await.unwrap().to_bytes();
+    let page = std::str::from_utf8(&body).unwrap();
+    assert!(page.contains(&format!("<h1>Nothing listens on port {port}</h1>")), "{page}");
+    assert!(page.contains("http-equiv=\"refresh\""), "{page}");
 }
 
 /// Says what it was asked; redirects; sets a cookie; streams what the test sends.

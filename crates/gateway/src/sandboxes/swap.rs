@@ -1,7 +1,6 @@
 //! The swap: checks, then both pointers in one step.
 
 use std::sync::Arc;
-use std::time::Instant;
 
 use nacre_wire::roles::{SwapCheck, SwapKind, SwapRecord, SwapRefused, SwapRequest, Swapped};
 use nacre_wire::{ApiError, ErrorKind};
@@ -146,15 +145,14 @@ impl Sandboxes {
             },
             baseline: watched.then(|| serde_json::to_string(&baseline).unwrap_or_default()),
         };
-        let begun = Instant::now();
-        let store = &self.0.store;
-        let id = store.swap_roles(&pair.live.id, &pair.dev.id, moved).await;
-        let id = id.map_err(errors::from_store)?;
-        self.point(
-            &[(Role::Live, Some(&pair.dev.id)), (Role::Dev, Some(&pair.live.id))],
-            &[(&pair.dev.id, Role::Live.as_str()), (&pair.live.id, Role::Dev.as_str())],
-        );
-        let moved_in_us = u64::try_from(begun.elapsed().as_micros()).unwrap_or(u64::MAX);
+        let (this, up, down) = (self.clone(), pair.dev.id.clone(), pair.live.id.clone());
+        let point = move || {
+            let names = [(&up, Role::Live.as_str()), (&down, Role::Dev.as_str())];
+            this.point(&[(Role::Live, Some(&up)), (Role::Dev, Some(&down))], &names);
+        };
+        let written = self.0.store.swap_roles(&pair.live.id, &pair.dev.id, moved, point).await;
+        let (id, took) = written.map_err(errors::from_store)?;
+        let moved_in_us = u64::try_from(took.as_micros()).unwrap_or(u64::MAX);
         tracing::info!(live = %pair.dev.id, dev = %pair.live.id, ?kind, moved_in_us, "roles moved");
         if let Some(until) = watched_until {
             self.watch(id, until, baseline);

@@ -28,6 +28,8 @@ pub(crate) use sessions::{SIGN_IN_LIFETIME, SessionRow};
 pub(crate) use tables::{Desired, Row};
 pub(crate) use tokens::TokenRow;
 
+use crate::wal;
+
 /// Each entry brings `user_version` up by one. Append only.
 const MIGRATIONS: &[&str] = &[
     "
@@ -166,6 +168,7 @@ impl Store {
         connection.pragma_update(None, "synchronous", "FULL")?;
         connection.pragma_update(None, "foreign_keys", "ON")?;
         migrate(&mut connection)?;
+        wal::tend(&mut connection, path)?;
         Ok(Self { connection: Arc::new(Mutex::new(connection)) })
     }
 

@@ -1,5 +1,7 @@
 //! The roles as pointers that move together, and what moved when.
 
+use std::time::{Duration, Instant};
+
 use nacre_sandbox::SandboxId;
 use nacre_wire::roles::{SwapKind, SwapRecord};
 use rusqlite::{OptionalExtension, Transaction, params};
@@ -29,15 +31,19 @@ pub(crate) struct Move {
 
 impl Store {
     /// Makes what was dev live and what was live dev, and writes down that it happened. Both or
-    /// neither: a crash leaves one of the two. Who has a role goes by its name.
+    /// neither: a crash leaves one of the two. Who has a role goes by its name. `then` follows in the
+    /// same breath, on the thread that wrote: nothing else has to be given a turn in between. Says
+    /// which swap it was, and how long both took.
     pub(crate) async fn swap_roles(
         &self,
         live: &SandboxId,
         dev: &SandboxId,
         moved: Move,
-    ) -> Result<i64, StoreError> {
+        then: impl FnOnce() + Send + 'static,
+    ) -> Result<(i64, Duration), StoreError> {
         let (live, dev) = (live.as_str().to_owned(), dev.as_str().to_owned());
         self.run(move |connection| {
+            let begun = Instant::now();
             let transaction = connection.transaction()?;
             expect(&transaction, Role::Live, &live)?;
             expect(&transaction, Role::Dev, &dev)?;
@@ -46,7 +52,8 @@ impl Store {
             assign(&transaction, Role::Dev, &live)?;
             let id = insert_swap(&transaction, &moved)?;
             transaction.commit()?;
-            Ok(id)
+            then();
+            Ok((id, begun.elapsed()))
         })
         .await
     }
@@ -238,12 +245,12 @@ mod tests {
         store.give_dev(&two, None).await.unwrap();
         assert_eq!(names(&store).await, ["sb-1 live Running", "sb-2 dev Running"]);
 
-        let id = store.swap_roles(&one, &two, moved()).await.unwrap();
+        let (id, _) = store.swap_roles(&one, &two, moved(), || ()).await.unwrap();
         assert_eq!(names(&store).await, ["sb-1 dev Running", "sb-2 live Running"]);
         let mut roles = store.roles().await.unwrap();
         roles.sort_by_key(|(role, _)| role.as_str());
         assert_eq!(roles, [(Role::Dev, one.clone()), (Role::Live, two.clone())]);
-        let stale = store.swap_roles(&one, &two, moved()).await;
+        let stale = store.swap_roles(&one, &two, moved(), || panic!("nothing moved")).await;
         assert!(matches!(stale, Err(StoreError::RoleMoved("live"))), "{stale:?}");
         assert_eq!(names(&store).await, ["sb-1 dev Running", "sb-2 live Running"]);
 

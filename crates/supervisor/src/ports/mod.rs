@@ -9,6 +9,7 @@
 //! Nothing here has state: the kernel knows who listens.
 
 mod http;
+mod nothing;
 mod owners;
 mod proxy;
 mod table;

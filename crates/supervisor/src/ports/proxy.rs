@@ -12,9 +12,9 @@ use http::uri::PathAndQuery;
 use http::{HeaderMap, HeaderName, HeaderValue, Request, StatusCode, Uri};
 use nacre_wire::{ErrorKind, ports};
 
-use super::http::nothing_there;
+use super::nothing;
 use crate::failure::Failure;
-use crate::runtime::{Broken, exchange};
+use crate::runtime::{Broken, exchange, is_navigation};
 
 static FORWARDED_HOST: HeaderName = HeaderName::from_static("x-forwarded-host");
 static FORWARDED_PREFIX: HeaderName = HeaderName::from_static("x-forwarded-prefix");
@@ -57,6 +57,7 @@ pub(crate) async fn answer(mounted: Mounted, mut request: Request<Body>) -> Resp
         Ok(value) if !prefix.is_empty() => request.headers_mut().insert(&FORWARDED_PREFIX, value),
         Ok(_) | Err(_) => request.headers_mut().remove(&FORWARDED_PREFIX),
     };
+    let to_person = is_navigation(request.method(), request.headers());
     match exchange(port, request).await {
         Ok(mut response) => {
             if !prefix.is_empty() {
@@ -64,7 +65,7 @@ pub(crate) async fn answer(mounted: Mounted, mut request: Request<Body>) -> Resp
             }
             response
         }
-        Err(Broken::Unreachable) => nothing_there(port).into_response(),
+        Err(Broken::Unreachable) => nothing::answer(port, to_person),
         Err(Broken::Off(error)) => {
             let message = format!("what listens on port {port} broke off its answer: {error}");
             let mut response = Failure::new(ErrorKind::Unavailable, message).into_response();

@@ -167,7 +167,8 @@ fn not_ready(entry: &Entry, method: &Method, headers: &HeaderMap) -> Response {
     response
 }
 
-fn is_navigation(method: &Method, headers: &HeaderMap) -> bool {
+/// Whether somebody looks at what comes back.
+pub(crate) fn is_navigation(method: &Method, headers: &HeaderMap) -> bool {
     let header = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
     let asks_for_page = header("accept").is_some_and(|accept| accept.contains("text/html"));
     let is_subresource = header("sec-fetch-mode").is_some_and(|mode| mode != "navigate");

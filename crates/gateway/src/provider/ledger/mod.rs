@@ -21,6 +21,8 @@ use tokio::sync::oneshot;
 
 pub(crate) use rows::{Begun, Ended, Outcome};
 
+use crate::wal;
+
 const SCHEMA: &str = "
     CREATE TABLE calls (
         id INTEGER PRIMARY KEY AUTOINCREMENT,
@@ -132,6 +134,7 @@ fn prepare(path: &Path) -> rusqlite::Result<Connection> {
         rusqlite::params![i64::try_from(oldest).unwrap_or(0), MOST],
     )?;
     transaction.commit()?;
+    wal::tend(&mut connection, path)?;
     Ok(connection)
 }
 
