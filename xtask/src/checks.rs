@@ -62,7 +62,9 @@ pub(crate) fn run(args: &[String]) -> Result<()> {
         }
         let python = steps.run("python", python::ensure);
         if let Some(python) = &python {
-            steps.run("tests", || tests(&options, &guest, python));
+            if let Some(Some(remark)) = steps.run("tests", || tests(&options, &guest, python)) {
+                steps.remark(remark);
+            }
         }
         if options.filter.is_none() {
             let words = ["test", "--quiet", "--workspace", "--doc"];
@@ -91,7 +93,7 @@ fn lints(guest: &Path) -> Result<()> {
 }
 
 /// nextest where it is installed: it runs each test in its own process and knows slow ones.
-fn tests(options: &Options, guest: &Path, python: &Path) -> Result<()> {
+fn tests(options: &Options, guest: &Path, python: &Path) -> Result<Option<String>> {
     if cargo::has_subcommand("nextest") {
         let profile = if options.quick { "quick" } else { "default" };
         let words = ["nextest", "run", "--workspace", "--no-fail-fast", "--profile", profile];
@@ -105,7 +107,7 @@ fn tests(options: &Options, guest: &Path, python: &Path) -> Result<()> {
     let mut command = builds::with_guest(&words, guest);
     // Some tests look at what the whole machine holds, and only nextest knows which.
     command.args(&options.filter).args(["--", "--test-threads=1"]);
-    shell::run(command.env(python::VARIABLE, python))
+    shell::run(command.env(python::VARIABLE, python)).map(|()| None)
 }
 
 #[cfg(test)]

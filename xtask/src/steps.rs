@@ -9,6 +9,7 @@ struct Step {
     name: &'static str,
     took: Duration,
     failure: Option<String>,
+    remark: Option<String>,
 }
 
 #[derive(Default)]
@@ -28,8 +29,15 @@ impl Steps {
         if let Some(failure) = &failure {
             eprintln!("error: {failure}");
         }
-        self.0.push(Step { name, took: began.elapsed(), failure });
+        self.0.push(Step { name, took: began.elapsed(), failure, remark: None });
         result.ok()
+    }
+
+    /// Something to see beside the verdict of the last step.
+    pub(crate) fn remark(&mut self, remark: String) {
+        if let Some(last) = self.0.last_mut() {
+            last.remark = Some(remark);
+        }
     }
 
     /// Prints the table and fails when a step did.
@@ -46,9 +54,12 @@ impl Steps {
     fn table(&self) -> String {
         let width = self.0.iter().map(|step| step.name.len()).max().unwrap_or(0);
         let mut table = String::new();
-        for Step { name, took, failure } in &self.0 {
-            let verdict =
-                failure.as_deref().map_or_else(|| "ok".to_owned(), |why| format!("FAILED: {why}"));
+        for Step { name, took, failure, remark } in &self.0 {
+            let verdict = match (failure, remark) {
+                (Some(why), _) => format!("FAILED: {why}"),
+                (None, Some(remark)) => format!("ok, {remark}"),
+                (None, None) => "ok".to_owned(),
+            };
             // Writing to a string cannot fail.
             let _ = writeln!(table, "{name:<width$}  {:>7.1} s  {verdict}", took.as_secs_f64());
         }
@@ -68,7 +79,9 @@ mod tests {
         assert_eq!(steps.run("first", || Ok(1)), Some(1));
         assert_eq!(steps.run::<()>("second", || bail!("broken pipe")), None);
         assert_eq!(steps.run("third", || Ok(3)), Some(3));
+        steps.remark("but slowly".to_owned());
         let table = steps.table();
+        assert!(table.contains("ok, but slowly"), "{table}");
         assert!(table.contains("second") && table.contains("FAILED: broken pipe"), "{table}");
         assert_eq!(steps.finish().unwrap_err().to_string(), "failed: second");
     }

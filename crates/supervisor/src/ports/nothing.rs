@@ -18,7 +18,9 @@ pub(super) fn answer(port: u16, to_person: bool) -> Response {
     let html = PAGE.replace("{nonce}", &nonce).replace("{port}", &port.to_string());
     let mut response = (StatusCode::NOT_FOUND, Html(html)).into_response();
     let headers = response.headers_mut();
-    let policy = format!("default-src 'none'; style-src 'nonce-{nonce}'; base-uri 'none'; form-action 'none'");
+    let policy = format!(
+        "default-src 'none'; style-src 'nonce-{nonce}'; base-uri 'none'; form-action 'none'"
+    );
     if let Ok(policy) = HeaderValue::try_from(policy) {
         headers.insert(CONTENT_SECURITY_POLICY, policy);
     }
