@@ -1,8 +1,8 @@
 //! What happens in a session, as it is kept and as others see it.
 //!
 //! Updates have the shape of the Agent Client Protocol's session updates, so that what shows one agent
-//! shows any. Those that only the session itself needs ([`Update::Reply`], [`Update::Ended`]) stand
-//! beside them.
+//! shows any. Those that only the session itself needs ([`Update::Reply`], [`Update::Compacted`],
+//! [`Update::Ended`]) stand beside them.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -18,6 +18,31 @@ pub struct Event {
     pub at: u64,
     #[serde(flatten)]
     pub update: Update,
+}
+
+impl Event {
+    /// Reads a line of a journal, which it may change. The head that every line has is taken off by
+    /// hand: serde would put the rest together twice, once for its place and once for its tag, and that
+    /// is most of what a long journal takes to open.
+    pub(crate) fn read(line: &mut [u8]) -> serde_json::Result<Self> {
+        let Some((seq, at, rest)) = head(line) else { return serde_json::from_slice(line) };
+        line[rest] = b'{';
+        Ok(Self { seq, at, update: serde_json::from_slice(&line[rest..])? })
+    }
+}
+
+/// The two numbers of a line `{"seq":1,"at":2,...`, and the place of the comma behind them.
+fn head(line: &[u8]) -> Option<(u64, u64, usize)> {
+    let number = |from: usize| {
+        let end = from + line.get(from..)?.iter().position(|byte| !byte.is_ascii_digit())?;
+        Some((std::str::from_utf8(&line[from..end]).ok()?.parse().ok()?, end))
+    };
+    let (first, second) = (b"{\"seq\":", b",\"at\":");
+    line.starts_with(first).then_some(())?;
+    let (seq, end) = number(first.len())?;
+    line[end..].starts_with(second).then_some(())?;
+    let (at, end) = number(end + second.len())?;
+    (line[end] == b',').then_some((seq, at, end))
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -70,6 +95,20 @@ pub enum Update {
     Retry {
         reason: String,
     },
+    /// What the owner should know, such as a server of tools that does not start.
+    Notice {
+        message: String,
+    },
+    /// The conversation was made shorter, so that the model can hear it. What it was is still in the
+    /// journal, and in the files that are named.
+    Compacted {
+        change: Compaction,
+        /// Estimated tokens.
+        before: u64,
+        after: u64,
+        /// What the summary took.
+        used: Usage,
+    },
     /// What the model said, whole: the chunks before it are for those who watch.
     Reply {
         reply: Reply,
@@ -77,6 +116,57 @@ pub enum Update {
     Ended {
         how: Ended,
     },
+    /// A turn begins: which one, where it acts and how. Written before what the owner said.
+    TurnBegins {
+        turn: u64,
+        role: String,
+        sandbox: String,
+        mode: String,
+        model: String,
+    },
+    /// What a call changed is in the history of its sandbox, under these numbers.
+    Checkpoints {
+        tool_call_id: String,
+        sandbox: String,
+        checkpoints: Vec<u64>,
+    },
+    /// The owner has taken changes back.
+    Undone {
+        sandbox: String,
+        checkpoints: Vec<u64>,
+        /// What that changed, or the first of it.
+        paths: Vec<String>,
+    },
+    /// What all of it has cost so far.
+    CostUpdate {
+        dollars: f64,
+    },
+}
+
+/// What is told to the model in place of what was said, exactly: whoever reads it again has the same
+/// messages.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Compaction {
+    /// First, results whose whole is in a file.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub put_aside: Vec<PutAside>,
+    /// Then, so many of the first messages have one in their place.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub summary: Option<Summary>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PutAside {
+    /// Which message, and which of its results, from 0.
+    pub message: usize,
+    pub result: usize,
+    pub text: String,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Summary {
+    pub messages: usize,
+    pub text: String,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -218,5 +308,20 @@ mod tests {
         let told = serde_json::to_value(&event).unwrap();
         assert_eq!(told, expected);
         assert_eq!(serde_json::from_value::<Event>(told).unwrap(), event);
+        let mut line = serde_json::to_vec(&event).unwrap();
+        assert_eq!(head(&line).map(|(seq, at, _)| (seq, at)), Some((1, 2)), "the quick way");
+        assert_eq!(Event::read(&mut line).unwrap(), event);
+    }
+
+    #[test]
+    fn a_line_in_another_order_is_read_as_well() {
+        let ended = r#"{"sessionUpdate":"ended","how":{"reason":"done"},"at":2,"seq":1}"#;
+        let event = Event { seq: 1, at: 2, update: Update::Ended { how: Ended::Done } };
+        assert_eq!(Event::read(&mut ended.as_bytes().to_vec()).unwrap(), event);
+        for odd in
+            ["", "{", "{\"seq\":", "{\"seq\":1", "{\"seq\":1,\"at\":2", "{\"seq\":1,\"at\":2}"]
+        {
+            assert!(Event::read(&mut odd.as_bytes().to_vec()).is_err(), "{odd}");
+        }
     }
 }

@@ -5,10 +5,10 @@ use std::io::{self, BufRead, BufReader, Seek, SeekFrom, Write};
 use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use crate::events::{Event, Update};
+use crate::events::{Event, ToolStatus, Update};
 
 /// Takes events in order.
-pub trait Journal: Send {
+pub trait Journal: Send + Sync {
     /// It is kept when this returns, and may be acted on.
     fn keep(&mut self, update: Update) -> io::Result<Event>;
 }
@@ -30,7 +30,7 @@ impl FileJournal {
         let mut lines = BufReader::new(&file);
         let mut line = Vec::new();
         while lines.read_until(b'\n', &mut line)? > 0 && line.ends_with(b"\n") {
-            let event: Event = serde_json::from_slice(&line).map_err(|error| {
+            let event = Event::read(&mut line).map_err(|error| {
                 let place = format!("{}:{}", path.display(), events.len() + 1);
                 io::Error::new(io::ErrorKind::InvalidData, format!("{place}: {error}"))
             })?;
@@ -72,7 +72,10 @@ fn is_a_promise(update: &Update) -> bool {
         update,
         Update::AgentMessageChunk { .. }
             | Update::AgentThoughtChunk { .. }
+            | Update::ToolCallUpdate { status: ToolStatus::InProgress, .. }
             | Update::UsageUpdate { .. }
+            | Update::CostUpdate { .. }
+            | Update::Notice { .. }
             | Update::Retry { .. }
     )
 }
@@ -111,7 +114,7 @@ impl<W: Write> Lines<W> {
     }
 }
 
-impl<W: Write + Send> Journal for Lines<W> {
+impl<W: Write + Send + Sync> Journal for Lines<W> {
     fn keep(&mut self, update: Update) -> io::Result<Event> {
         let event = next(self.last, update);
         self.to.write_all(&line(&event)?)?;

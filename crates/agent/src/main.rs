@@ -9,10 +9,11 @@ use async_trait::async_trait;
 use nacre_agent::body::{Body, Local};
 use nacre_agent::events::Ended;
 use nacre_agent::journal::Lines;
+use nacre_agent::mcp::{Mcp, Ways};
 use nacre_agent::model::{Call, Model, Served};
 use nacre_agent::order::Order;
 use nacre_agent::session::Session;
-use nacre_agent::tools::{BodyTools, Intent, Planner};
+use nacre_agent::tools::{BodyTools, Intent, Planner, Toolbox};
 use nacre_agent::{Agent, Permission, prompt};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
@@ -51,20 +52,35 @@ async fn run(order: Order) -> Result<Ended, String> {
     }
     let body: Arc<dyn Body> = Arc::new(Local::new(&order.workspace));
     let (limits, mode) = (order.limits(), order.mode());
+    let scratch = order.scratch.display().to_string();
+    let window = order.service.window;
     let model = Served::new(order.service.into()).map_err(|error| error.to_string())?;
+    let model = model.with_window(window);
+    let mut toolboxes: Vec<Arc<dyn Toolbox>> =
+        vec![Arc::new(BodyTools::new(body.clone())), Arc::new(Planner)];
+    if !order.mcp.is_empty() {
+        let ways = Ways { body: body.clone(), scratch: scratch.clone(), proxy: proxy() };
+        toolboxes.push(Arc::new(Mcp::by(&order.mcp, &ways)?));
+    }
     let agent = Agent {
         model: Arc::new(model) as Arc<dyn Model>,
         body: body.clone(),
-        toolboxes: vec![Arc::new(BodyTools::new(body.clone())), Arc::new(Planner)],
+        toolboxes,
         permission: Arc::new(Nobody),
         system: prompt::system(&*body).await,
         mode,
         limits,
-        scratch: order.scratch.display().to_string(),
+        scratch,
     };
     let (mut session, mut journal) = (Session::default(), Lines::new(std::io::stdout()));
     let turn = agent.turn(&mut session, &mut journal, &order.task, &cancel);
     turn.await.map_err(|error| format!("nobody reads what happens: {error}"))
+}
+
+/// The sandbox's own, which also looks names up: a static program cannot everywhere.
+fn proxy() -> Option<String> {
+    let names = ["HTTPS_PROXY", "https_proxy", "HTTP_PROXY", "http_proxy"];
+    names.iter().find_map(|name| std::env::var(name).ok().filter(|proxy| !proxy.is_empty()))
 }
 
 /// There is nobody to ask in a one-shot run.

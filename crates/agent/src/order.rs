@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use crate::mcp::Servers;
 use crate::model::{Format, Service};
 use crate::{Limits, Mode};
 
@@ -22,6 +23,9 @@ pub struct Order {
     pub timeout_ms: u64,
     #[serde(default)]
     pub plan_only: bool,
+    /// Servers of tools, beside the agent's own.
+    #[serde(default, skip_serializing_if = "Servers::is_empty")]
+    pub mcp: Servers,
 }
 
 #[derive(Clone, Serialize, Deserialize)]
@@ -33,6 +37,9 @@ pub struct ServiceOrder {
     pub model: String,
     #[serde(default)]
     pub longest: Option<u32>,
+    /// How many tokens the model can hear and say at once, when that is known.
+    #[serde(default)]
+    pub window: Option<u64>,
 }
 
 impl Order {
@@ -47,7 +54,7 @@ impl Order {
 
 impl From<ServiceOrder> for Service {
     fn from(order: ServiceOrder) -> Self {
-        let ServiceOrder { format, base, token, model, longest } = order;
+        let ServiceOrder { format, base, token, model, longest, window: _ } = order;
         Self { format, base, token, model, longest }
     }
 }

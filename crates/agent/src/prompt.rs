@@ -1,13 +1,16 @@
 //! What a model is told before anything else: what it is here for, and what the workspace says of
 //! itself.
 
+use std::fmt::Write as _;
+
 use crate::body::{Body, EntryKind};
+use crate::matter::Matter;
+use crate::plans::Plans;
 
 const LARGEST: u64 = 64 * 1024;
 /// Where skills are: a directory each, with a `SKILL.md`.
 const SKILLS: [&str; 2] = ["skills", ".agents/skills"];
 const MOST_SKILLS: usize = 50;
-const LONGEST_DESCRIPTION: usize = 300;
 
 const TASK: &str = "\
 You work on a computer that belongs to one person, in its directory /workspace, through the tools you
@@ -37,7 +40,21 @@ pub async fn system(body: &dyn Body) -> String {
             prompt.push_str(&format!("- {name} ({path}): {description}\n"));
         }
     }
+    prompt.push_str(&plans(&Plans::of(body).await));
     prompt
+}
+
+fn plans(plans: &Plans) -> String {
+    let mut text =
+        "\n# Plans\n\nFor a task of such a kind, call adopt_plan before you begin.\n\n".to_owned();
+    for plan in &plans.templates {
+        // Writing to a string does not fail.
+        let _ = writeln!(text, "- {}: {}", plan.name, plan.description);
+    }
+    for bad in &plans.malformed {
+        let _ = writeln!(text, "- ({} cannot be used: {})", bad.path, bad.reason);
+    }
+    text
 }
 
 #[derive(Debug, PartialEq, Eq)]
@@ -63,18 +80,9 @@ async fn skills(body: &dyn Body) -> Vec<Skill> {
     skills
 }
 
-/// The lines `name:` and `description:` between two lines of `---` at the beginning.
 fn skill(path: String, directory: &str, text: &str) -> Skill {
-    let mut lines = text.lines();
-    let matter: Vec<&str> = match lines.next() {
-        Some("---") => lines.take_while(|line| *line != "---").collect(),
-        _ => Vec::new(),
-    };
-    let field = |name: &str| {
-        let value = matter.iter().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'))?;
-        let value = value.trim().trim_matches(['"', '\'']);
-        (!value.is_empty()).then(|| value.chars().take(LONGEST_DESCRIPTION).collect::<String>())
-    };
+    let lines = Matter::of(text).map(|matter| matter.lines).unwrap_or_default();
+    let field = |name: &str| Matter::field(&lines, name);
     Skill {
         path,
         name: field("name").unwrap_or_else(|| directory.to_owned()),
@@ -91,7 +99,9 @@ mod tests {
     async fn a_workspace_speaks_for_itself() {
         let dir = tempfile::tempdir().unwrap();
         let body = Local::new(dir.path());
-        assert_eq!(system(&body).await, TASK);
+        let plain = system(&body).await;
+        assert!(plain.starts_with(TASK) && !plain.contains("AGENTS.md"), "{plain}");
+        assert!(plain.contains("\n- Fix a bug: from a report"), "{plain}");
         std::fs::write(dir.path().join("AGENTS.md"), "Use tabs.\n").unwrap();
         let skill = dir.path().join("skills/deploy");
         std::fs::create_dir_all(&skill).unwrap();
@@ -101,6 +111,11 @@ mod tests {
         let prompt = system(&body).await;
         assert!(prompt.contains("# AGENTS.md of this workspace\n\nUse tabs.\n"), "{prompt}");
         let line = "- Deploy (skills/deploy/SKILL.md): how to put it online\n";
+        assert!(prompt.contains(line), "{prompt}");
+        std::fs::create_dir(dir.path().join("plans")).unwrap();
+        std::fs::write(dir.path().join("plans/odd.md"), "# Odd\n").unwrap();
+        let prompt = system(&body).await;
+        let line = "- (plans/odd.md cannot be used: it does not begin with a line of ---)\n";
         assert!(prompt.ends_with(line), "{prompt}");
     }
 
@@ -113,6 +128,6 @@ mod tests {
         check("", "dir", "(it does not say)");
         check("---\nname:\n", "dir", "(it does not say)");
         check("# no matter\nname: x", "dir", "(it does not say)");
-        check("---\ndescription: d\nname: n\n", "n", "d");
+        check("---\ndescription: d\nname: n\n---\n", "n", "d");
     }
 }

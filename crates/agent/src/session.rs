@@ -1,6 +1,6 @@
 //! What an agent remembers of a conversation: all of it follows from its events.
 
-use crate::events::{Content, Event, PlanEntry, ToolStatus, Update};
+use crate::events::{Compaction, Content, Event, PlanEntry, ToolStatus, Update};
 use crate::model::{Message, Outcome, Usage};
 
 /// The text that stands in for what is not known.
@@ -16,6 +16,14 @@ pub struct Session {
     pub steps: u64,
     /// Whether a turn began that has not ended.
     pub under_way: bool,
+    /// How many tokens so many of the messages are, by the last word of the model.
+    pub measured: Option<Measured>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Measured {
+    pub messages: usize,
+    pub tokens: u64,
 }
 
 impl Session {
@@ -39,6 +47,14 @@ impl Session {
                 self.steps += 1;
                 self.usage += reply.usage;
                 self.messages.push(Message::Assistant(reply.clone()));
+                // Some services do not say.
+                let tokens = reply.usage.input + reply.usage.output;
+                let messages = self.messages.len();
+                self.measured = (tokens > 0).then_some(Measured { messages, tokens });
+            }
+            Update::Compacted { change, used, .. } => {
+                self.usage += *used;
+                self.compact(change);
             }
             Update::ToolCallUpdate {
                 status: ToolStatus::Completed | ToolStatus::Failed,
@@ -46,6 +62,12 @@ impl Session {
                 ..
             } => self.answer(outcome.clone()),
             Update::Plan { entries } => self.plan.clone_from(entries),
+            Update::Undone { paths, .. } => {
+                // A model that believes in what it wrote goes on from there.
+                let paths = paths.join(", ");
+                let text = format!("[The owner has taken back what you changed in: {paths}]");
+                self.messages.push(Message::User { text });
+            }
             Update::Ended { .. } => {
                 self.settle();
                 self.under_way = false;
@@ -57,7 +79,11 @@ impl Session {
             | Update::UsageUpdate { .. }
             | Update::PermissionRequest { .. }
             | Update::PermissionOutcome { .. }
-            | Update::Retry { .. } => {}
+            | Update::Notice { .. }
+            | Update::Retry { .. }
+            | Update::TurnBegins { .. }
+            | Update::Checkpoints { .. }
+            | Update::CostUpdate { .. } => {}
         }
     }
 
@@ -68,31 +94,38 @@ impl Session {
         }
     }
 
-    /// A service wants an answer to each call. One that has none was begun and not finished: it is not
-    /// done a second time.
-    fn settle(&mut self) {
-        let answered = match self.messages.last() {
-            Some(Message::Results { results }) => {
-                results.iter().map(|outcome| outcome.call.clone()).collect()
+    /// What does not fit the messages (a journal that somebody changed) is left alone.
+    pub(crate) fn compact(&mut self, change: &Compaction) {
+        for aside in &change.put_aside {
+            if let Some(Message::Results { results }) = self.messages.get_mut(aside.message)
+                && let Some(outcome) = results.get_mut(aside.result)
+            {
+                outcome.text.clone_from(&aside.text);
             }
-            _ => Vec::new(),
+        }
+        if let Some(summary) = &change.summary {
+            let end = summary.messages.min(self.messages.len());
+            let text = summary.text.clone();
+            self.messages.splice(..end, [Message::Summary { text }]);
+        }
+        self.measured = None;
+    }
+
+    /// A service wants an answer to each call. One that has none was begun and not finished: it is not
+    /// done a second time. Calls are made in order, so the open ones are the last.
+    fn settle(&mut self) {
+        let (reply, answered) = match self.messages.as_slice() {
+            [.., Message::Assistant(reply), Message::Results { results }] => (reply, results.len()),
+            [.., Message::Assistant(reply)] => (reply, 0),
+            _ => return,
         };
-        let last = self.messages.iter().rev().find_map(|message| match message {
-            Message::Assistant(reply) => Some(Some(reply)),
-            Message::Results { .. } => None,
-            Message::User { .. } => Some(None),
+        let open = reply.calls.iter().skip(answered).map(|call| Outcome {
+            call: call.id.clone(),
+            name: call.name.clone(),
+            text: INTERRUPTED.to_owned(),
+            failed: true,
         });
-        let Some(Some(reply)) = last else { return };
-        let open = reply.calls.iter().filter(|call| !answered.contains(&call.id));
-        let open: Vec<Outcome> = open
-            .map(|call| Outcome {
-                call: call.id.clone(),
-                name: call.name.clone(),
-                text: INTERRUPTED.to_owned(),
-                failed: true,
-            })
-            .collect();
-        for outcome in open {
+        for outcome in open.collect::<Vec<_>>() {
             self.answer(outcome);
         }
     }
@@ -141,6 +174,12 @@ mod tests {
             Message::Results { results },
         ];
         assert_eq!(session.messages, expected);
+        // What the owner takes back afterwards is known to whoever goes on.
+        let paths = vec!["a".to_owned(), "b".to_owned()];
+        let mut told = session.clone();
+        told.see(&Update::Undone { sandbox: "s".to_owned(), checkpoints: vec![1], paths });
+        let text = "[The owner has taken back what you changed in: a, b]".to_owned();
+        assert_eq!(told.messages.last(), Some(&Message::User { text }));
         // And a later turn does not answer them a second time.
         session.see(&user);
         assert_eq!(session.messages.len(), 4);

@@ -2,100 +2,22 @@
 
 #![allow(clippy::unwrap_used, reason = "the helpers here are tests too")]
 
+mod support;
+
 use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use nacre_agent::body::{Body, Local};
-use nacre_agent::events::{Ended, Event, ToolStatus, Update};
+use nacre_agent::Mode;
+use nacre_agent::events::{Ended, Event, ToolKind, ToolStatus, Update};
 use nacre_agent::journal::{FileJournal, Journal};
-use nacre_agent::model::{Call, Error, Line, Message, Model, Script};
-use nacre_agent::session::{INTERRUPTED, Session};
-use nacre_agent::tools::{BodyTools, Intent, Planner};
-use nacre_agent::{Agent, Limits, Mode, Permission};
+use nacre_agent::model::{Call, Error, Line, Message, Tool};
+use nacre_agent::session::INTERRUPTED;
+use nacre_agent::tools::{Answer, Context, Intent, Ready, Toolbox};
 use serde_json::{Value, json};
-use tempfile::TempDir;
+use support::{Always, Stage, run, says, write};
 use tokio_util::sync::CancellationToken;
-
-/// The owner says the same to everything.
-struct Always(bool);
-
-#[async_trait]
-impl Permission for Always {
-    async fn ask(&self, _: &Call, _: &Intent) -> bool {
-        self.0
-    }
-}
-
-struct Stage {
-    dir: TempDir,
-    script: Arc<Script>,
-    agent: Agent,
-    session: Session,
-    journal: FileJournal,
-    cancel: CancellationToken,
-}
-
-impl Stage {
-    fn new(lines: impl IntoIterator<Item = Line>) -> Self {
-        let dir = tempfile::tempdir().unwrap();
-        std::fs::create_dir(dir.path().join("workspace")).unwrap();
-        let body: Arc<dyn Body> = Arc::new(Local::new(dir.path().join("workspace")));
-        let script = Arc::new(Script::new(lines));
-        let agent = Agent {
-            model: script.clone() as Arc<dyn Model>,
-            body: body.clone(),
-            toolboxes: vec![Arc::new(BodyTools::new(body)), Arc::new(Planner)],
-            permission: Arc::new(Always(true)),
-            system: "be brief".to_owned(),
-            mode: Mode::Auto,
-            limits: Limits { steps: 5, time: Duration::from_secs(600) },
-            scratch: dir.path().join("scratch").display().to_string(),
-        };
-        let (journal, _) = FileJournal::open(&dir.path().join("journal")).unwrap();
-        let (session, cancel) = (Session::default(), CancellationToken::new());
-        Self { dir, script, agent, session, journal, cancel }
-    }
-
-    async fn turn(&mut self) -> Ended {
-        let Self { agent, session, journal, cancel, .. } = self;
-        let ended = agent.turn(session, journal, "go", cancel).await.unwrap();
-        // Whoever reads the journal knows as much as who was there.
-        assert_eq!(Session::replay(&self.events()), self.session);
-        ended
-    }
-
-    fn events(&self) -> Vec<Event> {
-        FileJournal::open(&self.dir.path().join("journal")).unwrap().1
-    }
-
-    fn file(&self, name: &str) -> Option<String> {
-        std::fs::read_to_string(self.dir.path().join("workspace").join(name)).ok()
-    }
-
-    /// What the model was told when it was asked last.
-    fn last_results(&self) -> Vec<(String, bool)> {
-        match self.script.asked().last().unwrap().last().unwrap() {
-            Message::Results { results } => {
-                results.iter().map(|one| (one.text.clone(), one.failed)).collect()
-            }
-            other => panic!("no results: {other:?}"),
-        }
-    }
-}
-
-fn says(text: &str) -> Line {
-    Line::Says(text.to_owned())
-}
-
-fn write(path: &str) -> Line {
-    Line::calls("write_file", json!({"path": path, "content": "hello\n"}))
-}
-
-fn run(command: &str) -> Line {
-    Line::calls("run_command", json!({"command": command}))
-}
 
 #[tokio::test]
 async fn a_task_is_done_step_by_step_and_every_step_is_kept_before_it_happens() {
@@ -297,4 +219,79 @@ async fn every_call_has_an_end_whatever_the_body_says() {
         matches!(event.update, Update::ToolCallUpdate { status: ToolStatus::Failed, .. })
     });
     assert_eq!(failed.count(), 3);
+}
+
+/// A tool that goes beyond the sandbox, and a remark before each step.
+struct Beyond;
+
+#[async_trait]
+impl Toolbox for Beyond {
+    async fn refresh(&self) -> Vec<String> {
+        vec!["the post is closed".to_owned()]
+    }
+
+    fn tools(&self) -> Vec<Tool> {
+        let tool = |name: &str| Tool {
+            name: name.to_owned(),
+            description: "sends".to_owned(),
+            schema: json!({"type": "object"}),
+        };
+        vec![tool("send"), tool("list_files")]
+    }
+
+    fn prepare(&self, call: &Call) -> Option<Result<Box<dyn Ready>, String>> {
+        (call.name == "send").then(|| Ok(Box::new(Send) as Box<dyn Ready>))
+    }
+}
+
+struct Send;
+
+#[async_trait]
+impl Ready for Send {
+    fn intent(&self) -> Intent {
+        let (title, kind) = ("send it".to_owned(), ToolKind::Fetch);
+        Intent { title, kind, locations: Vec::new(), changes: false, asks: true }
+    }
+
+    async fn run(self: Box<Self>, _: &mut Context<'_>) -> Answer {
+        Answer::ok("sent")
+    }
+}
+
+#[tokio::test]
+async fn what_goes_beyond_the_sandbox_is_asked_about_in_every_mode() {
+    for mode in [Mode::Plan, Mode::Ask, Mode::Auto] {
+        for (allowed, told) in [(true, "sent"), (false, "the owner does not want this")] {
+            let mut stage = Stage::new([Line::calls("send", json!({})), says("so")]);
+            stage.agent.mode = mode;
+            stage.agent.permission = Arc::new(Always(allowed));
+            stage.agent.toolboxes.push(Arc::new(Beyond));
+            assert_eq!(stage.turn().await, Ended::Done);
+            assert_eq!(stage.last_results(), [(told.to_owned(), !allowed)], "{mode:?}");
+            let notices = |event: &Event| matches!(event.update, Update::Notice { .. });
+            assert_eq!(stage.events().iter().filter(|event| notices(event)).count(), 2);
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_plan_is_adopted_by_name() {
+    let adopt = |name: &str| Line::calls("adopt_plan", json!({"name": name}));
+    let mut stage = Stage::new([adopt("mine"), adopt("nothing"), says("on it")]);
+    let plans = stage.dir.path().join("workspace/plans");
+    std::fs::create_dir(&plans).unwrap();
+    let text = "---\nname: Mine\ndescription: my way\n---\n\n## Look\n\nTwice.\n\n## Leap\n";
+    std::fs::write(plans.join("m.md"), text).unwrap();
+    assert_eq!(stage.turn().await, Ended::Done);
+    let steps: Vec<&str> = stage.session.plan.iter().map(|entry| entry.content.as_str()).collect();
+    assert_eq!(steps, ["Look", "Leap"]);
+    let asked = stage.script.asked();
+    let Message::Results { results } = asked[1].last().unwrap() else { panic!("{asked:?}") };
+    assert!(results[0].text.starts_with("# Mine (plans/m.md)\n"), "{}", results[0].text);
+    assert!(results[0].text.ends_with("## Look\n\nTwice.\n\n## Leap"));
+    let (text, failed) = &stage.last_results()[0];
+    assert!(
+        *failed && text.starts_with("there is no plan \"nothing\"; there are: Mine, "),
+        "{text}"
+    );
 }

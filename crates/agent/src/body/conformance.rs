@@ -10,7 +10,11 @@ use std::time::{Duration, Instant};
 
 use nacre_wire::ErrorKind;
 
-use super::{Body, Command, Edit, Entry, EntryKind, Expected, Found, Search, Stream, Write};
+use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
+
+use super::{
+    Body, Command, Edit, Entry, EntryKind, Expected, Found, Program, Search, Stream, Write,
+};
 
 type Story = for<'a> fn(&'a dyn Body) -> Pin<Box<dyn Future<Output = ()> + Send + 'a>>;
 
@@ -43,6 +47,8 @@ const STORIES: &[(&str, Story)] = &[
     ("directories are listed by name", |body| Box::pin(listing(body))),
     ("a passage is replaced when it is clear which", |body| Box::pin(edit(body))),
     ("lines are found with their place", |body| Box::pin(search(body))),
+    ("a program is spoken with while it runs", |body| Box::pin(dialogue(body))),
+    ("a program that nobody listens to is ended", |body| Box::pin(unheard(body))),
 ];
 
 fn command(line: &str) -> Command {
@@ -115,10 +121,7 @@ async fn dropped(body: &dyn Body) {
             () = pid_is_there => {}
         }
     }
-    let gone = "p=$(cat pid); while kill -0 $p 2>/dev/null; do sleep 0.02; done; ls survived";
-    let after = body.run(&self::command(gone), 100).await.unwrap();
-    assert!(!after.exit.timed_out, "it is still there");
-    assert_ne!(after.exit.code, Some(0), "it went on");
+    gone(body).await;
 }
 
 async fn files(body: &dyn Body) {
@@ -203,4 +206,57 @@ async fn search(body: &dyn Body) {
     assert_eq!(body.search(&nothing).await.unwrap(), (Vec::new(), false));
     let broken = Search { pattern: "(", ..everywhere };
     assert_eq!(body.search(&broken).await.unwrap_err().kind, ErrorKind::InvalidRequest);
+}
+
+fn program(script: &str) -> Program {
+    let words = ["/bin/sh", "-c", script].map(str::to_owned).to_vec();
+    Program { words, env: [("SAY".to_owned(), "well".to_owned())].into() }
+}
+
+async fn dialogue(body: &dyn Body) {
+    let script = "echo a remark >&2; while read line; do echo \"$SAY $line\"; done; pwd; echo bye";
+    let opened = body.open(&program(script)).await.unwrap();
+    let (mut input, mut output) = (opened.input, BufReader::new(opened.output));
+    let mut line = String::new();
+    for word in ["met", "done"] {
+        input.write_all(format!("{word}\n").as_bytes()).await.unwrap();
+        input.flush().await.unwrap();
+        line.clear();
+        output.read_line(&mut line).await.unwrap();
+        assert_eq!(line, format!("well {word}\n"));
+    }
+    drop(input);
+    let mut rest = String::new();
+    output.read_to_string(&mut rest).await.unwrap();
+    let here = body.run(&command("pwd"), 1000).await.unwrap().stdout;
+    assert_eq!(rest, format!("{}bye\n", String::from_utf8(here).unwrap()));
+    while opened.remarks.text() != "a remark" {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    // However much it says.
+    let opened = body.open(&program("head -c 3000000 /dev/zero")).await.unwrap();
+    let (mut output, mut bytes) = (opened.output, Vec::new());
+    output.read_to_end(&mut bytes).await.unwrap();
+    assert_eq!(bytes.len(), 3_000_000);
+    let nothing = Program { words: vec!["/no/such/program".to_owned()], ..Program::default() };
+    assert_eq!(body.open(&nothing).await.err().unwrap().kind, ErrorKind::NotFound);
+    let unnamed = body.open(&Program::default()).await.err().unwrap();
+    assert_eq!(unnamed.kind, ErrorKind::InvalidRequest);
+}
+
+async fn unheard(body: &dyn Body) {
+    let opened = body.open(&program("echo $$ > pid; sleep 60; touch survived")).await.unwrap();
+    while body.read_file("pid", 100).await.map_or(0, |file| file.bytes.len()) == 0 {
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    drop(opened);
+    gone(body).await;
+}
+
+/// The process whose number is in the file `pid` is no more, and did not get to its end.
+async fn gone(body: &dyn Body) {
+    let gone = "p=$(cat pid); while kill -0 $p 2>/dev/null; do sleep 0.02; done; ls survived";
+    let after = body.run(&command(gone), 100).await.unwrap();
+    assert!(!after.exit.timed_out, "it is still there");
+    assert_ne!(after.exit.code, Some(0), "it went on");
 }

@@ -3,7 +3,7 @@
 use std::io;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
-use std::process::Stdio;
+use std::process::{ExitStatus, Stdio};
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -12,8 +12,10 @@ use nacre_wire::{ApiError, ErrorKind};
 use rustix::process::{Pid, Signal, kill_process_group};
 use tokio::io::{AsyncRead, AsyncReadExt};
 use tokio::process::Child;
+use tokio::runtime::Handle;
 use tokio::time::{Instant, sleep_until};
 
+use super::program::{self, Opened, Program, Remarks};
 use super::{Body, Command, Entry, EntryKind, Expected, File, Output, Result, Stream, Write};
 
 const BUFFER: usize = 32 * 1024;
@@ -51,21 +53,16 @@ impl Body for Local {
             .process_group(0)
             .spawn()
             .map_err(failed)?;
-        let group = Group(child.id().and_then(|pid| Pid::from_raw(pid.cast_signed())));
-        // Let go of before it is killed: then the runtime notices its end, and takes what is left of it.
-        let mut child = child;
+        let mut running = Running(Some(child));
         let deadline = Instant::now() + command.timeout;
-        let followed = follow(&mut child, deadline, output).await.map_err(failed)?;
-        let exit = match followed {
-            Some(status) => exit_of(status),
+        match follow(&mut running, deadline, output).await.map_err(failed)? {
+            Some(status) => Ok(exit_of(status)),
             None => {
-                group.kill();
-                child.wait().await.map_err(failed)?;
-                Exit { code: None, signal: None, timed_out: true, out_of_memory: false }
+                running.kill();
+                running.wait().await.map_err(failed)?;
+                Ok(Exit { code: None, signal: None, timed_out: true, out_of_memory: false })
             }
-        };
-        group.forget();
-        Ok(exit)
+        }
     }
 
     async fn read_file(&self, path: &str, at_most: u64) -> Result<File> {
@@ -82,37 +79,81 @@ impl Body for Local {
         let directory = self.path(path);
         off_thread(path, move || list(&directory)).await
     }
+
+    async fn open(&self, program: &Program) -> Result<Opened> {
+        let (name, rest) = program.named()?;
+        let mut child = tokio::process::Command::new(name)
+            .args(rest)
+            .envs(&program.env)
+            .current_dir(&self.workspace)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .process_group(0)
+            .spawn()
+            .map_err(|error| ApiError::io(name, &error))?;
+        let (Some(input), Some(output), Some(stderr)) =
+            (child.stdin.take(), child.stdout.take(), child.stderr.take())
+        else {
+            return Err(ApiError::new(ErrorKind::Internal, format!("{name} has no streams")));
+        };
+        let remarks = Remarks::default();
+        tokio::spawn(program::listen(stderr, remarks.clone()));
+        let (output, dropped) = program::watched(output);
+        let mut running = Running(Some(child));
+        tokio::spawn(async move {
+            tokio::select! {
+                _ = running.wait() => {}
+                () = dropped.cancelled() => {}
+            }
+        });
+        Ok(Opened { input: Box::new(input), output: Box::new(output), remarks })
+    }
 }
 
-/// Ends the command and what it started, unless that is over.
-struct Group(Option<Pid>);
+/// A command that has not ended, with what it started. Dropped, it is ended.
+struct Running(Option<Child>);
 
-impl Group {
+impl Running {
     fn kill(&self) {
-        if let Some(pid) = self.0 {
+        let pid = self.0.as_ref().and_then(Child::id);
+        if let Some(pid) = pid.and_then(|pid| Pid::from_raw(pid.cast_signed())) {
             // It may be gone.
             let _ = kill_process_group(pid, Signal::KILL);
         }
     }
 
-    fn forget(mut self) {
+    async fn wait(&mut self) -> io::Result<ExitStatus> {
+        let Some(child) = &mut self.0 else {
+            return Err(io::Error::other("it has ended before"));
+        };
+        let status = child.wait().await?;
         self.0 = None;
+        Ok(status)
     }
 }
 
-impl Drop for Group {
+impl Drop for Running {
     fn drop(&mut self) {
         self.kill();
+        // The runtime by itself takes away what is left of a process only after it has slept the next
+        // time, however long that is.
+        if let (Some(mut child), Ok(runtime)) = (self.0.take(), Handle::try_current()) {
+            runtime.spawn(async move { child.wait().await });
+        }
     }
 }
 
 /// Until the command has ended and told all; `None` when its time is up.
 async fn follow(
-    child: &mut Child,
+    running: &mut Running,
     deadline: Instant,
     output: &mut Output<'_>,
-) -> io::Result<Option<std::process::ExitStatus>> {
-    let (mut stdout, mut stderr) = (Pipe::new(child.stdout.take()), Pipe::new(child.stderr.take()));
+) -> io::Result<Option<ExitStatus>> {
+    let child = running.0.as_mut();
+    let (stdout, stderr) =
+        child.map_or((None, None), |child| (child.stdout.take(), child.stderr.take()));
+    let (mut stdout, mut stderr) = (Pipe::new(stdout), Pipe::new(stderr));
     let mut ended = None;
     let mut until = deadline;
     while ended.is_none() || stdout.is_open() || stderr.is_open() {
@@ -122,7 +163,7 @@ async fn follow(
             () = sleep_until(until) => break,
             read = stdout.read(), if stdout.is_open() => tell(output, Stream::Stdout, read?),
             read = stderr.read(), if stderr.is_open() => tell(output, Stream::Stderr, read?),
-            status = child.wait(), if ended.is_none() => {
+            status = running.wait(), if ended.is_none() => {
                 ended = Some(status?);
                 until = until.min(Instant::now() + LAST_WORDS);
             }
@@ -163,7 +204,7 @@ impl<R: AsyncRead + Unpin> Pipe<R> {
     }
 }
 
-fn exit_of(status: std::process::ExitStatus) -> Exit {
+fn exit_of(status: ExitStatus) -> Exit {
     use std::os::unix::process::ExitStatusExt;
     let signal = status.signal().map(signal_name);
     Exit { code: status.code(), signal, timed_out: false, out_of_memory: false }

@@ -8,6 +8,7 @@
 pub mod conformance;
 mod edit;
 mod local;
+mod program;
 mod remote;
 mod search;
 
@@ -19,6 +20,7 @@ use nacre_wire::{ApiError, ErrorKind};
 
 pub use edit::{Edit, Edited};
 pub use local::Local;
+pub use program::{Opened, Program, Remarks};
 pub use remote::Remote;
 pub use search::{Found, Search};
 
@@ -40,6 +42,10 @@ pub trait Body: Send + Sync {
 
     /// What is in a directory, by name.
     async fn list_files(&self, path: &str) -> Result<Vec<Entry>>;
+
+    /// Starts a program that is spoken with while it runs. It is ended, with what it started, when
+    /// its output is dropped.
+    async fn open(&self, program: &Program) -> Result<Opened>;
 }
 
 /// Called with each piece of output.

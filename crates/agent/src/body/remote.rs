@@ -3,17 +3,21 @@
 use async_trait::async_trait;
 use http::{HeaderValue, Method};
 use http_body_util::{BodyExt, Limited};
-use nacre_wire::client::{self, Client, ExecEvent};
+use nacre_wire::client::{self, Client, ExecEvent, ExecInput, ExecOutput, ExecSession};
 use nacre_wire::exec::{ExecRequest, Exit};
 use nacre_wire::files::{FileKind, Listing, Stat};
 use nacre_wire::history::Author;
 use nacre_wire::path::to_query;
 use nacre_wire::{ApiError, ErrorKind};
+use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream};
 
+use super::program::{self, Opened, Program, Remarks};
 use super::{Body, Command, Entry, EntryKind, Expected, File, Output, Result, Stream, Write};
 
 /// Names the author of a change to the supervisor's history.
 const BY: &str = "nacre-by";
+/// Of what goes to a program or comes from it, how much may be on its way.
+const ON_ITS_WAY: usize = 64 * 1024;
 
 #[derive(Clone)]
 pub struct Remote {
@@ -105,6 +109,74 @@ impl Body for Remote {
             if after.is_none() {
                 entries.sort_by(|a: &Entry, b| a.name.cmp(&b.name));
                 return Ok(entries);
+            }
+        }
+    }
+
+    async fn open(&self, program: &Program) -> Result<Opened> {
+        program.named()?;
+        let request = ExecRequest {
+            argv: program.words.clone(),
+            env: program.env.iter().map(|(k, v)| (k.clone(), Some(v.clone()))).collect(),
+            stdin: true,
+            ..ExecRequest::default()
+        };
+        let session = self.client.exec(request).await.map_err(plain)?;
+        let (input, from) = tokio::io::duplex(ON_ITS_WAY);
+        let (output, to) = tokio::io::duplex(ON_ITS_WAY);
+        let (output, dropped) = program::watched(output);
+        let remarks = Remarks::default();
+        let carried = carry(session, from, to, remarks.clone());
+        // The connection goes with the task, and the program with the connection.
+        tokio::spawn(async move { dropped.run_until_cancelled(carried).await });
+        Ok(Opened { input: Box::new(input), output: Box::new(output), remarks })
+    }
+}
+
+/// Carries what is said between a program behind the door and whoever opened it, until either is gone.
+async fn carry(session: ExecSession, from: DuplexStream, to: DuplexStream, remarks: Remarks) {
+    let (input, output) = session.split();
+    // Its input may end long before it does.
+    let speak = async {
+        if let Err(error) = speak(from, input).await {
+            tracing::debug!(%error, "a program's input ended");
+        }
+        std::future::pending::<()>().await;
+    };
+    tokio::select! {
+        () = speak => {}
+        () = hear(output, to, remarks) => {}
+    }
+}
+
+/// Gives the input back, because the connection is the program's and must not be closed with it.
+async fn speak(mut from: DuplexStream, mut input: ExecInput) -> client::Result<ExecInput> {
+    let mut buffer = vec![0; ON_ITS_WAY];
+    loop {
+        match from.read(&mut buffer).await {
+            Ok(0) | Err(_) => {
+                input.eof().await?;
+                return Ok(input);
+            }
+            Ok(length) => input.write(buffer[..length].to_vec()).await?,
+        }
+    }
+}
+
+async fn hear(mut output: ExecOutput, mut to: DuplexStream, remarks: Remarks) {
+    loop {
+        match output.next().await {
+            Ok(ExecEvent::Stdout(bytes)) => {
+                if to.write_all(&bytes).await.is_err() {
+                    return;
+                }
+            }
+            Ok(ExecEvent::Stderr(bytes)) => remarks.add(&bytes),
+            Ok(ExecEvent::Gap(_)) => {}
+            Ok(ExecEvent::Exit(_)) => return,
+            Err(error) => {
+                remarks.add(error.to_string().as_bytes());
+                return;
             }
         }
     }

@@ -22,7 +22,15 @@ pub trait Model: Send + Sync {
     /// Asks once. What comes is given to `pieces` as it comes; the whole is returned at the end. An
     /// error may come after some pieces: these are then void.
     async fn respond(&self, request: &Request<'_>, pieces: &mut Pieces<'_>) -> Result<Reply>;
+
+    /// How many tokens it can hear and say at once. Long before that, a conversation is made shorter.
+    fn window(&self) -> u64 {
+        WINDOW
+    }
 }
+
+/// What a model whose window nobody named is trusted with: less than most have.
+pub const WINDOW: u64 = 100_000;
 
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 pub type Pieces<'a> = dyn FnMut(Piece) + Send + 'a;
@@ -52,9 +60,17 @@ pub struct Tool {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "role", rename_all = "snake_case")]
 pub enum Message {
-    User { text: String },
+    User {
+        text: String,
+    },
+    /// What stands for all that was said before.
+    Summary {
+        text: String,
+    },
     Assistant(Reply),
-    Results { results: Vec<Outcome> },
+    Results {
+        results: Vec<Outcome>,
+    },
 }
 
 /// What a model said.
@@ -129,6 +145,9 @@ pub enum Error {
     /// The service will not do this, however often it is asked.
     #[error("the model refuses: {0}")]
     Refused(String),
+    /// More was said than it can hear.
+    #[error("the conversation is too long for the model: {0}")]
+    TooLong(String),
     /// Nothing came, or it broke off.
     #[error("the model cannot be reached: {0}")]
     Broken(String),
@@ -142,7 +161,7 @@ impl Error {
     pub fn may_pass(&self) -> bool {
         match self {
             Self::Busy { .. } | Self::Broken(_) | Self::Garbled(_) => true,
-            Self::Spent(_) | Self::Refused(_) => false,
+            Self::Spent(_) | Self::Refused(_) | Self::TooLong(_) => false,
         }
     }
 }

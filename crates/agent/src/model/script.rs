@@ -6,7 +6,9 @@ use std::sync::{Mutex, PoisonError};
 use async_trait::async_trait;
 use serde_json::Value;
 
-use super::{Call, Error, Message, Model, Piece, Pieces, Reply, Request, Result, Stop, Usage};
+use super::{
+    Call, Error, Message, Model, Piece, Pieces, Reply, Request, Result, Stop, Usage, WINDOW,
+};
 
 /// What happens when it is asked the next time.
 #[derive(Debug, Clone, PartialEq)]
@@ -24,16 +26,27 @@ impl Line {
     }
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Script {
     lines: Mutex<VecDeque<Line>>,
     /// What it was asked, each time.
     asked: Mutex<Vec<Vec<Message>>>,
+    window: u64,
 }
 
 impl Script {
     pub fn new(lines: impl IntoIterator<Item = Line>) -> Self {
-        Self { lines: Mutex::new(lines.into_iter().collect()), asked: Mutex::default() }
+        let lines = Mutex::new(lines.into_iter().collect());
+        Self { lines, asked: Mutex::default(), window: WINDOW }
+    }
+
+    pub fn with_window(self, window: u64) -> Self {
+        Self { window, ..self }
+    }
+
+    /// Goes on with this when it is at its end.
+    pub fn add(&self, line: Line) {
+        self.lines.lock().unwrap_or_else(PoisonError::into_inner).push_back(line);
     }
 
     pub fn asked(&self) -> Vec<Vec<Message>> {
@@ -65,5 +78,9 @@ impl Model for Script {
             }
             None => Err(Error::Refused("the script is at its end".to_owned())),
         }
+    }
+
+    fn window(&self) -> u64 {
+        self.window
     }
 }

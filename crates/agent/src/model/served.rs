@@ -1,5 +1,6 @@
 //! Models behind the usual services, by way of the `genai` crate, which knows their wire formats.
 
+use std::path::Path;
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -16,13 +17,14 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::{
-    Call, Error, Message, Model, Piece, Pieces, Reply, Request, Result, Stop, Tool, Usage,
+    Call, Error, Message, Model, Piece, Pieces, Reply, Request, Result, Stop, Tool, Usage, WINDOW,
 };
 
 /// A service that sends nothing for so long has gone away. Some think for minutes.
 const SILENCE: Duration = Duration::from_secs(300);
-const CONNECT: Duration = Duration::from_secs(10);
 const SHOWN: usize = 400;
+/// Said by our own gateway, and by OpenAI.
+const SHOULD_RETRY: &str = "x-should-retry";
 
 /// The wire formats there are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -49,23 +51,31 @@ pub struct Service {
 pub struct Served {
     client: Client,
     service: Service,
+    window: u64,
 }
 
 impl Served {
     pub fn new(service: Service) -> Result<Self> {
-        // What the environment says about proxies is not about the way to our own gateway.
-        let http = reqwest::Client::builder()
-            .no_proxy()
-            .connect_timeout(CONNECT)
-            .read_timeout(SILENCE)
-            .tcp_nodelay(true)
-            .build()
-            .map_err(|error| Error::Broken(error.to_string()))?;
+        Self::with(service, http()?)
+    }
+
+    /// Over the gateway's own unix socket, whatever host the address names.
+    pub fn over(service: Service, socket: &Path) -> Result<Self> {
+        Self::with(service, http()?.unix_socket(socket))
+    }
+
+    fn with(service: Service, http: reqwest::ClientBuilder) -> Result<Self> {
+        let http = http.build().map_err(|error| Error::Broken(error.to_string()))?;
         let client = Client::builder()
             .with_reqwest(http)
             .build()
             .map_err(|error| Error::Broken(error.to_string()))?;
-        Ok(Self { client, service })
+        Ok(Self { client, service, window: WINDOW })
+    }
+
+    /// For a model whose window is known.
+    pub fn with_window(self, tokens: Option<u64>) -> Self {
+        Self { window: tokens.unwrap_or(self.window), ..self }
     }
 
     fn target(&self) -> ServiceTarget {
@@ -100,8 +110,12 @@ impl Model for Served {
     async fn respond(&self, request: &Request<'_>, pieces: &mut Pieces<'_>) -> Result<Reply> {
         let chat = ChatRequest::new(request.messages.iter().map(message).collect())
             .with_system(request.system)
-            .with_tools(request.tools.iter().map(tool))
             .with_store(false);
+        // An empty list of tools is refused by some.
+        let chat = match request.tools {
+            [] => chat,
+            tools => chat.with_tools(tools.iter().map(tool)),
+        };
         let options = self.options();
         let asked = self.client.exec_chat_stream(self.target(), chat, Some(&options)).await;
         let mut stream = asked.map_err(|error| fault(&error))?.stream;
@@ -118,6 +132,16 @@ impl Model for Served {
         }
         Err(Error::Broken("the answer broke off".to_owned()))
     }
+
+    fn window(&self) -> u64 {
+        self.window
+    }
+}
+
+fn http() -> Result<reqwest::ClientBuilder> {
+    let builder = crate::http::builder().map_err(|error| Error::Broken(error.to_string()))?;
+    // What the environment says about proxies is not about the way to our own gateway.
+    Ok(builder.no_proxy().read_timeout(SILENCE))
 }
 
 fn tool(tool: &Tool) -> genai::chat::Tool {
@@ -128,7 +152,7 @@ fn tool(tool: &Tool) -> genai::chat::Tool {
 
 fn message(message: &Message) -> ChatMessage {
     match message {
-        Message::User { text } => ChatMessage::user(text.as_str()),
+        Message::User { text } | Message::Summary { text } => ChatMessage::user(text.as_str()),
         Message::Assistant(reply) => ChatMessage::assistant(spoken(reply)),
         Message::Results { results } => {
             let responses = results.iter().map(|outcome| {
@@ -222,27 +246,55 @@ fn fault(error: &genai::Error) -> Error {
     if let Some((status, body, headers)) = answered {
         let again = headers.get(http::header::RETRY_AFTER);
         let again = again.and_then(|value| value.to_str().ok()?.parse().ok());
-        return refusal(status, body, again.map(Duration::from_secs));
+        let is_final = headers.get(SHOULD_RETRY).is_some_and(|value| value == "false");
+        return refusal(status, body, again.map(Duration::from_secs), is_final);
     }
     match error {
         Theirs::StreamParse { serde_error, .. } => Error::Garbled(serde_error.to_string()),
-        Theirs::WebStream { cause, .. } => Error::Broken(short(cause)),
+        // What a stream was refused with is inside.
+        Theirs::WebStream { cause, error, .. } => match error.downcast_ref::<Theirs>() {
+            Some(inner) => fault(inner),
+            None => Error::Broken(short(cause)),
+        },
         Theirs::ChatResponse { body, .. } => said_in_stream(body),
         other => Error::Broken(short(&other.to_string())),
     }
 }
 
-/// Our own gateway says 402 when a budget is used up, as some services do.
-fn refusal(status: StatusCode, body: &str, again: Option<Duration>) -> Error {
+/// Our own gateway says 429 when a budget is used up, as OpenAI does, and that asking again is of no use.
+fn refusal(status: StatusCode, body: &str, again: Option<Duration>, is_final: bool) -> Error {
     let message = words(body).unwrap_or_else(|| format!("it answered {status}"));
     match status {
         StatusCode::PAYMENT_REQUIRED => Error::Spent(message),
+        StatusCode::TOO_MANY_REQUESTS if is_final || body.contains("insufficient_quota") => {
+            Error::Spent(message)
+        }
+        _ if is_final => Error::Refused(message),
+        status if status.is_client_error() && is_too_long(body) => Error::TooLong(message),
         StatusCode::TOO_MANY_REQUESTS | StatusCode::REQUEST_TIMEOUT => {
             Error::Busy { message, again }
         }
         status if status.is_server_error() => Error::Busy { message, again },
         _ => Error::Refused(message),
     }
+}
+
+/// Every service has its own words for it: OpenAI's code, Anthropic's two sentences, Google's, those of
+/// llama.cpp and vLLM.
+fn is_too_long(body: &str) -> bool {
+    let body = body.to_ascii_lowercase();
+    [
+        "context_length_exceeded",
+        "exceed_context_size",
+        "prompt is too long",
+        "exceed context limit",
+        "exceeds the context window",
+        "maximum context length",
+        "exceeds the maximum number of tokens",
+        "request_too_large",
+    ]
+    .iter()
+    .any(|words| body.contains(words))
 }
 
 /// All three formats put an object `error` with a `message` there.
@@ -259,6 +311,7 @@ fn said_in_stream(body: &Value) -> Error {
         .map_or_else(|| short(&body.to_string()), short);
     let kind = body.pointer("/error/type").and_then(Value::as_str).unwrap_or_default();
     match kind {
+        _ if is_too_long(&body.to_string()) => Error::TooLong(message),
         "overloaded_error" | "rate_limit_error" | "api_error" => {
             Error::Busy { message, again: None }
         }
@@ -282,7 +335,7 @@ mod tests {
     fn what_a_service_says_becomes_what_to_do() {
         let check = |status: u16, body: &str, expected: Error| {
             let status = StatusCode::from_u16(status).unwrap();
-            assert_eq!(refusal(status, body, None), expected);
+            assert_eq!(refusal(status, body, None, false), expected);
         };
         let body = r#"{"error":{"message":"slow down","type":"x"}}"#;
         let busy = |message: &str| Error::Busy { message: message.to_owned(), again: None };
@@ -290,6 +343,19 @@ mod tests {
         check(529, "overloaded", busy("it answered 529 <unknown status code>"));
         check(402, body, Error::Spent("slow down".to_owned()));
         check(400, body, Error::Refused("slow down".to_owned()));
+        let poor = r#"{"error":{"message":"no more","code":"insufficient_quota"}}"#;
+        check(429, poor, Error::Spent("no more".to_owned()));
+        let last = |status| refusal(status, body, None, true);
+        assert_eq!(last(StatusCode::TOO_MANY_REQUESTS), Error::Spent("slow down".to_owned()));
+        assert_eq!(last(StatusCode::SERVICE_UNAVAILABLE), Error::Refused("slow down".to_owned()));
+        let too_long = |text: &str| Error::TooLong(text.to_owned());
+        let long = r#"{"error":{"message":"too much","code":"context_length_exceeded"}}"#;
+        check(400, long, too_long("too much"));
+        let long = "prompt is too long: 200001 tokens > 200000 maximum";
+        check(400, &json!({"error": {"message": long}}).to_string(), too_long(long));
+        let event =
+            json!({"response": {"error": {"code": "context_length_exceeded", "message": "no"}}});
+        assert_eq!(said_in_stream(&event), too_long("no"));
         let event =
             json!({"type": "error", "error": {"type": "overloaded_error", "message": "later"}});
         assert_eq!(said_in_stream(&event), busy("later"));

@@ -132,7 +132,7 @@ impl Ready for FileCall {
                 (format!("search {pattern} in {path}"), ToolKind::Search, path, false)
             }
         };
-        Intent { title, kind, locations: at(&path), changes }
+        Intent { title, kind, locations: at(&path), changes, asks: false }
     }
 
     async fn run(self: Box<Self>, context: &mut Context<'_>) -> Answer {

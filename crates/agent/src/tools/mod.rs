@@ -4,6 +4,7 @@
 //! the reason, and nothing happens. What it would do can then be told, kept and asked about before it
 //! is done ([`Ready::run`]).
 
+mod adopt;
 mod files;
 mod plan;
 mod shell;
@@ -21,7 +22,14 @@ use crate::model::{Call, Tool};
 pub use plan::Planner;
 
 /// Tools that belong together: those of a body, of a plan, of a server.
+#[async_trait]
 pub trait Toolbox: Send + Sync {
+    /// Called before each time that the model is asked: what there is to call may have changed. Gives
+    /// what the owner should know, each thing once. It must not take long, whatever it waits for.
+    async fn refresh(&self) -> Vec<String> {
+        Vec::new()
+    }
+
     fn tools(&self) -> Vec<Tool>;
 
     /// Reads a call of one of its tools; `None` when it is another's.
@@ -43,6 +51,9 @@ pub struct Intent {
     pub locations: Vec<Location>,
     /// Whether it changes anything, or may.
     pub changes: bool,
+    /// Whether it goes beyond the sandbox (the way out, what others will see, what costs money): then
+    /// the owner is asked even by an agent that otherwise does as it sees fit.
+    pub asks: bool,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -55,15 +66,15 @@ pub struct Answer {
 }
 
 impl Answer {
-    fn ok(text: impl Into<String>) -> Self {
+    pub fn ok(text: impl Into<String>) -> Self {
         Self { text: text.into(), ..Self::default() }
     }
 
-    fn failed(text: impl Into<String>) -> Self {
+    pub fn failed(text: impl Into<String>) -> Self {
         Self { text: text.into(), failed: true, ..Self::default() }
     }
 
-    fn error(error: &nacre_wire::ApiError) -> Self {
+    pub fn error(error: &nacre_wire::ApiError) -> Self {
         match &error.hint {
             Some(hint) => Self::failed(format!("{error} ({hint})")),
             None => Self::failed(error.to_string()),
@@ -78,7 +89,7 @@ pub struct Context<'a> {
     pub tell: &'a mut (dyn FnMut(Update) + Send),
 }
 
-/// The tools that act on a body.
+/// The tools that act on a body, and those that need what is in it.
 pub struct BodyTools {
     body: Arc<dyn Body>,
 }
@@ -91,16 +102,19 @@ impl BodyTools {
 
 impl Toolbox for BodyTools {
     fn tools(&self) -> Vec<Tool> {
-        files::tools().into_iter().chain(shell::tools()).collect()
+        files::tools().into_iter().chain(shell::tools()).chain(adopt::tools()).collect()
     }
 
     fn prepare(&self, call: &Call) -> Option<Result<Box<dyn Ready>, String>> {
-        files::prepare(&self.body, call).or_else(|| shell::prepare(&self.body, call))
+        let Self { body } = self;
+        files::prepare(body, call)
+            .or_else(|| shell::prepare(body, call))
+            .or_else(|| adopt::prepare(body, call))
     }
 }
 
 /// A tool whose arguments are `T`; what describes them to the model is what they are read by.
-fn tool<T: JsonSchema>(name: &str, description: &str) -> Tool {
+pub fn tool<T: JsonSchema>(name: &str, description: &str) -> Tool {
     let settings = schemars::generate::SchemaSettings::draft2020_12()
         .with(|settings| settings.inline_subschemas = true);
     let mut schema = settings.into_generator().into_root_schema_for::<T>().to_value();
@@ -112,7 +126,8 @@ fn tool<T: JsonSchema>(name: &str, description: &str) -> Tool {
     Tool { name: name.to_owned(), description: description.to_owned(), schema }
 }
 
-fn arguments<T: DeserializeOwned>(call: &Call) -> Result<T, String> {
+/// What a call is given, or why it cannot be called like this.
+pub fn arguments<T: DeserializeOwned>(call: &Call) -> Result<T, String> {
     // Some services give what they could not read as text.
     let read = match &call.arguments {
         serde_json::Value::String(text) => serde_json::from_str(text),

@@ -44,7 +44,7 @@ impl Toolbox for Planner {
 impl Ready for WriteTodos {
     fn intent(&self) -> Intent {
         let title = "write down what is to be done".to_owned();
-        Intent { title, kind: ToolKind::Think, locations: Vec::new(), changes: false }
+        Intent { title, kind: ToolKind::Think, locations: Vec::new(), changes: false, asks: false }
     }
 
     async fn run(self: Box<Self>, context: &mut Context<'_>) -> Answer {

@@ -15,7 +15,7 @@ use crate::model::{Call, Tool};
 const TIMEOUT: Duration = Duration::from_secs(120);
 const LONGEST: Duration = Duration::from_secs(3600);
 /// Of what a command writes, what is kept at its beginning and at its end.
-const KEPT: usize = 512 * 1024;
+const KEPT: usize = 4 << 20;
 /// Of what it writes, what those who watch are told while it runs.
 const SHOWN: usize = 256 * 1024;
 const TITLE: usize = 100;
@@ -57,7 +57,7 @@ impl Ready for ShellCall {
         if title.len() < self.asked.command.trim_end().len() {
             title.push_str(" ...");
         }
-        Intent { title, kind: ToolKind::Execute, locations: Vec::new(), changes: true }
+        Intent { title, kind: ToolKind::Execute, locations: Vec::new(), changes: true, asks: false }
     }
 
     async fn run(self: Box<Self>, context: &mut Context<'_>) -> Answer {
@@ -79,6 +79,7 @@ impl Ready for ShellCall {
         };
         match self.body.execute(&command, &mut output).await {
             Ok(exit) => {
+                let lost = kept.left_out;
                 let mut text = kept.into_text();
                 if !text.is_empty() && !text.ends_with('\n') {
                     text.push('\n');
@@ -88,6 +89,10 @@ impl Ready for ShellCall {
                     (_, Some(code), _) => format!("exit code {code}"),
                     (_, None, Some(signal)) => format!("ended by signal {signal}"),
                     (_, None, None) => "ended".to_owned(),
+                };
+                let end = match lost {
+                    0 => end,
+                    lost => format!("{end}; {lost} bytes in the middle were not kept"),
                 };
                 let failed = exit.timed_out || exit.code != Some(0);
                 Answer { text: format!("{text}[{end}]"), failed, content: Vec::new() }

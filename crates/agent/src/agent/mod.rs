@@ -1,19 +1,23 @@
 //! The loop: ask, call, tell, until there is nothing more to do or a limit is reached.
 
+mod chunks;
+mod room;
+
+use std::collections::HashSet;
 use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use crate::body::{Body, Expected, Write};
 use crate::events::{Content, Ended, ToolKind, ToolStatus, Update};
 use crate::journal::Journal;
-use crate::model::{self, Call, Model, Outcome, Piece, Reply, Request, Stop, Tool};
+use crate::model::{self, Call, Model, Outcome, Reply, Request, Stop, Tool};
 use crate::session::Session;
 use crate::tools::{Answer, Context, Intent, Ready, Toolbox};
+use room::Need;
 
 /// How often a model is asked the same before that is given up.
 const TRIES: u32 = 4;
@@ -21,11 +25,6 @@ const FIRST_PAUSE: Duration = Duration::from_millis(500);
 const LONGEST_PAUSE: Duration = Duration::from_secs(30);
 /// What is longer goes to a file, and the model gets both ends and the path.
 const LONGEST_ANSWER: usize = 16 * 1024;
-/// Pieces of text that come faster than this are put together before they are kept.
-const AT_ONCE: Duration = Duration::from_millis(20);
-/// But no more than this.
-const PIECE: usize = 1024;
-
 /// What the agent may do without asking.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Mode {
@@ -33,6 +32,7 @@ pub enum Mode {
     Plan,
     /// Ask before each change.
     Ask,
+    /// Inside of the sandbox, anything; what goes beyond it is still asked about.
     #[default]
     Auto,
 }
@@ -44,10 +44,15 @@ pub struct Limits {
     pub time: Duration,
 }
 
-/// Asked before a change, in [`Mode::Ask`].
+/// Asked before a change in [`Mode::Ask`], and before what [`Intent::asks`] in every mode.
 #[async_trait]
 pub trait Permission: Send + Sync {
     async fn ask(&self, call: &Call, intent: &Intent) -> bool;
+
+    /// The mode as it is now, where the owner may change it while a turn is under way.
+    fn mode(&self) -> Option<Mode> {
+        None
+    }
 }
 
 /// Everything that one turn needs besides what was said.
@@ -85,8 +90,11 @@ impl Agent {
         Ok(ended)
     }
 
+    /// Of two with the same name, the first: that is the one that is called.
     fn tools(&self) -> Vec<Tool> {
-        self.toolboxes.iter().flat_map(|toolbox| toolbox.tools()).collect()
+        let mut names = HashSet::new();
+        let all = self.toolboxes.iter().flat_map(|toolbox| toolbox.tools());
+        all.filter(|tool| names.insert(tool.name.clone())).collect()
     }
 
     fn prepare(&self, call: &Call) -> Result<Box<dyn Ready>, String> {
@@ -111,8 +119,14 @@ impl Turn<'_> {
     }
 
     async fn steps(&mut self) -> io::Result<Ended> {
-        let tools = self.agent.tools();
         for _ in 0..self.agent.limits.steps {
+            for toolbox in &self.agent.toolboxes {
+                for message in toolbox.refresh().await {
+                    self.keep(Update::Notice { message })?;
+                }
+            }
+            let tools = self.agent.tools();
+            self.make_room(&tools, Need::Full).await?;
             let reply = match self.ask(&tools).await? {
                 Ok(reply) => reply,
                 Err(model::Error::Spent(message)) => return Ok(Ended::Budget(message)),
@@ -137,13 +151,20 @@ impl Turn<'_> {
     /// Asks until an answer comes or it makes no sense to go on.
     async fn ask(&mut self, tools: &[Tool]) -> io::Result<Result<Reply, model::Error>> {
         let mut pause = FIRST_PAUSE;
-        let mut tries = 0;
+        let (mut tries, mut shortened) = (0, false);
         loop {
             tries += 1;
             let error = match self.ask_once(tools).await? {
                 Ok(reply) => return Ok(Ok(reply)),
                 Err(error) => error,
             };
+            if matches!(error, model::Error::TooLong(_)) && !shortened {
+                shortened = true;
+                self.keep(Update::Retry { reason: error.to_string() })?;
+                if self.make_room(tools, Need::Refused).await? {
+                    continue;
+                }
+            }
             if !error.may_pass() || tries == TRIES {
                 return Ok(Err(error));
             }
@@ -160,11 +181,7 @@ impl Turn<'_> {
     async fn ask_once(&mut self, tools: &[Tool]) -> io::Result<Result<Reply, model::Error>> {
         let Self { agent, session, journal, .. } = self;
         let request = Request { system: &agent.system, messages: &session.messages, tools };
-        let mut told = Chunks::new(*journal);
-        let mut pieces = |piece| told.piece(piece);
-        let reply = agent.model.respond(&request, &mut pieces).await;
-        told.finish()?;
-        Ok(reply)
+        chunks::ask(&*agent.model, &request, *journal).await
     }
 
     /// Makes the calls of one reply, in order. Gives the reason when the model calls what cannot be
@@ -198,6 +215,7 @@ impl Turn<'_> {
             kind: ToolKind::Other,
             locations: Vec::new(),
             changes: false,
+            asks: false,
         };
         self.announce(call, intent)?;
         self.finish(call, Answer { text: reason.to_owned(), failed: true, content: Vec::new() })
@@ -228,22 +246,21 @@ impl Turn<'_> {
 
     /// `None`, or why not.
     async fn may(&mut self, call: &Call, intent: &Intent) -> io::Result<Option<String>> {
-        match self.agent.mode {
-            _ if !intent.changes => Ok(None),
-            Mode::Auto => Ok(None),
-            Mode::Plan => {
-                Ok(Some("nothing may be changed while planning; say what you would do".to_owned()))
+        match self.agent.permission.mode().unwrap_or(self.agent.mode) {
+            Mode::Plan if intent.changes => {
+                let refusal = "nothing may be changed while planning; say what you would do";
+                return Ok(Some(refusal.to_owned()));
             }
-            Mode::Ask => {
-                let tool_call_id = call.id.clone();
-                let title = intent.title.clone();
-                self.keep(Update::PermissionRequest { tool_call_id, title })?;
-                let allowed = self.agent.permission.ask(call, intent).await;
-                let tool_call_id = call.id.clone();
-                self.keep(Update::PermissionOutcome { tool_call_id, allowed })?;
-                Ok((!allowed).then(|| "the owner does not want this".to_owned()))
-            }
+            Mode::Ask if intent.changes => {}
+            _ if intent.asks => {}
+            Mode::Plan | Mode::Ask | Mode::Auto => return Ok(None),
         }
+        let (tool_call_id, title) = (call.id.clone(), intent.title.clone());
+        self.keep(Update::PermissionRequest { tool_call_id, title })?;
+        let allowed = self.agent.permission.ask(call, intent).await;
+        let tool_call_id = call.id.clone();
+        self.keep(Update::PermissionOutcome { tool_call_id, allowed })?;
+        Ok((!allowed).then(|| "the owner does not want this".to_owned()))
     }
 
     fn announce(&mut self, call: &Call, intent: Intent) -> io::Result<()> {
@@ -272,74 +289,29 @@ impl Turn<'_> {
 
     /// The whole is in a file that the model can read; it gets both ends.
     async fn shorten(&self, call: &str, text: String) -> String {
-        let name: String = call.chars().filter(char::is_ascii_alphanumeric).take(40).collect();
-        // Some services number the calls of each reply anew.
-        let path = format!("{}/{}-{name}.txt", self.agent.scratch, self.session.steps);
         let half = LONGEST_ANSWER / 2;
         let head = &text[..text.floor_char_boundary(half)];
         let tail = &text[text.ceil_char_boundary(text.len() - half)..];
-        let write = Write {
-            bytes: text.clone().into_bytes(),
-            expected: Expected::Anything,
-            call: Some(call.to_owned()),
-        };
         let left = text.len() - head.len() - tail.len();
-        let place = match self.agent.body.write_file(&path, &write).await {
-            Ok(()) => format!("the whole is in {path}"),
+        let name = format!("{}-{}", self.session.steps, plain(call));
+        let place = match self.save(&name, &text).await {
+            Ok(path) => format!("the whole is in {path}"),
             Err(error) => format!("the whole could not be kept: {error}"),
         };
         format!("{head}\n[{left} bytes left out here; {place}]\n{tail}")
     }
+
+    /// A new file beside the work, for the model to look things up in.
+    async fn save(&self, name: &str, text: &str) -> crate::body::Result<String> {
+        let path = format!("{}/{name}.txt", self.agent.scratch);
+        let bytes = text.as_bytes().to_vec();
+        let write = Write { bytes, expected: Expected::Anything, call: None };
+        self.agent.body.write_file(&path, &write).await.map(|()| path)
+    }
 }
 
-/// Pieces of what the model says, put together to what is worth a line.
-struct Chunks<'a> {
-    journal: &'a mut dyn Journal,
-    waiting: Option<Piece>,
-    /// When something was kept.
-    last: Option<Instant>,
-    kept: io::Result<()>,
-}
-
-impl<'a> Chunks<'a> {
-    fn new(journal: &'a mut dyn Journal) -> Self {
-        Self { journal, waiting: None, last: None, kept: Ok(()) }
-    }
-
-    fn piece(&mut self, piece: Piece) {
-        let joined = match (self.waiting.take(), piece) {
-            (Some(Piece::Text(before)), Piece::Text(more)) => Piece::Text(before + &more),
-            (Some(Piece::Thought(before)), Piece::Thought(more)) => Piece::Thought(before + &more),
-            (Some(other), piece) => {
-                self.keep(other);
-                piece
-            }
-            (None, piece) => piece,
-        };
-        let (Piece::Text(text) | Piece::Thought(text)) = &joined;
-        if text.len() >= PIECE || self.last.is_none_or(|last| last.elapsed() >= AT_ONCE) {
-            self.keep(joined);
-        } else {
-            self.waiting = Some(joined);
-        }
-    }
-
-    fn keep(&mut self, piece: Piece) {
-        if self.kept.is_err() {
-            return;
-        }
-        let update = match piece {
-            Piece::Text(text) => Update::AgentMessageChunk { content: Content::text(text) },
-            Piece::Thought(text) => Update::AgentThoughtChunk { content: Content::text(text) },
-        };
-        self.kept = self.journal.keep(update).map(|_| ());
-        self.last = Some(Instant::now());
-    }
-
-    fn finish(mut self) -> io::Result<()> {
-        if let Some(piece) = self.waiting.take() {
-            self.keep(piece);
-        }
-        self.kept
-    }
+/// A call's name as a part of a path. Some services number the calls of each reply anew, so it is never
+/// the whole of a name.
+fn plain(call: &str) -> String {
+    call.chars().filter(char::is_ascii_alphanumeric).take(40).collect()
 }
