@@ -4,6 +4,7 @@
 //! loop, in turns with ours, so that a busy moment of the machine hits both. A missed target is
 //! written down as missed. Only a full run touches `bench/results` and the table in the docs.
 
+mod agent;
 mod census;
 mod computer;
 mod egress;
@@ -86,6 +87,15 @@ enum Benchmark {
         #[arg(long, value_name = "FILE")]
         litellm: Option<PathBuf>,
     },
+    /// What the agent adds to the time of its model
+    Agent {
+        /// Fewer rounds, and nothing is written to bench/results
+        #[arg(long)]
+        quick: bool,
+        /// These parts alone, and nothing is written to bench/results
+        #[arg(long, value_name = "PART")]
+        only: Vec<agent::Part>,
+    },
     /// What the provider benchmark starts of itself
     #[command(hide = true)]
     ModelProcess {
@@ -124,6 +134,7 @@ impl Benchmark {
             | Self::Gateway { .. }
             | Self::Egress { .. }
             | Self::Provider { .. }
+            | Self::Agent { .. }
             | Self::Soak { of: Some(_), .. } => true,
             Self::Sandbox { .. }
             | Self::ModelProcess { .. }
@@ -195,6 +206,12 @@ async fn run(args: &Args) -> Result<ExitCode> {
                 report.rows.extend(out.rows);
                 report.notes.extend(out.notes);
             }
+            print!("{}", table::terminal(&report));
+            keep(&report, *quick || !only.is_empty())?;
+            Ok(ExitCode::SUCCESS)
+        }
+        Benchmark::Agent { quick, only } => {
+            let report = agent::measure(home.path(), &args.nacre, *quick, only).await?;
             print!("{}", table::terminal(&report));
             keep(&report, *quick || !only.is_empty())?;
             Ok(ExitCode::SUCCESS)
