@@ -1,8 +1,8 @@
-//! Puts the guest binary into `OUT_DIR`, from where `guest.rs` embeds it.
+//! Puts the guest binary and the agent into `OUT_DIR`, from where `driver.rs` and `agent.rs` embed them.
 //!
-//! `NACRE_GUEST` names a guest that was built before. Without it the guest is built here, static,
-//! in a target directory of its own (the outer cargo holds the lock on the usual one);
-//! `NACRE_GUEST_PROFILE=dev` trades its size and speed for a quicker build.
+//! `NACRE_GUEST` and `NACRE_AGENT` name what was built before. Without them they are built here, static,
+//! in a target directory of their own (the outer cargo holds the lock on the usual one);
+//! `NACRE_GUEST_PROFILE=dev` trades size and speed for a quicker build.
 
 use std::env;
 use std::error::Error;
@@ -10,62 +10,93 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// What the guest is made of, from the workspace root.
-const SOURCES: &[&str] = &[
-    "Cargo.toml",
-    "Cargo.lock",
-    "crates/supervisor",
-    "crates/history",
-    "crates/launch",
-    "crates/wire",
+/// A static program that `nacre` carries.
+struct Carried {
+    program: &'static str,
+    package: &'static str,
+    /// Names one that was built before.
+    variable: &'static str,
+    /// For its compiler alone.
+    flags: &'static [&'static str],
+    /// What it is made of, from the workspace root.
+    sources: &'static [&'static str],
+}
+
+const CARRIED: [Carried; 2] = [
+    Carried {
+        program: "nacre-guest",
+        package: "nacre-supervisor",
+        variable: "NACRE_GUEST",
+        flags: &[],
+        sources: &[
+            "Cargo.toml",
+            "Cargo.lock",
+            "crates/supervisor",
+            "crates/history",
+            "crates/launch",
+            "crates/wire",
+        ],
+    },
+    Carried {
+        program: "nacre-agent",
+        package: "nacre-agent",
+        variable: "NACRE_AGENT",
+        // It goes into every run's sandbox.
+        flags: &["-C", "strip=symbols"],
+        sources: &["Cargo.toml", "Cargo.lock", "crates/agent", "crates/wire"],
+    },
 ];
 
 fn main() -> Result<(), Box<dyn Error>> {
     let out_dir = PathBuf::from(env::var("OUT_DIR")?);
     let workspace = PathBuf::from(env::var("CARGO_MANIFEST_DIR")?).join("../..").canonicalize()?;
-    println!("cargo:rerun-if-env-changed=NACRE_GUEST");
     println!("cargo:rerun-if-env-changed=NACRE_GUEST_PROFILE");
-    let guest = match env::var_os("NACRE_GUEST") {
-        Some(path) => {
-            let path = workspace.join(path);
-            println!("cargo:rerun-if-changed={}", path.display());
-            path
-        }
-        None => {
-            for source in SOURCES {
-                println!("cargo:rerun-if-changed={}", workspace.join(source).display());
+    for carried in CARRIED {
+        println!("cargo:rerun-if-env-changed={}", carried.variable);
+        let built = match env::var_os(carried.variable) {
+            Some(path) => {
+                let path = workspace.join(path);
+                println!("cargo:rerun-if-changed={}", path.display());
+                path
             }
-            build_guest(&workspace, &out_dir)?
-        }
-    };
-    fs::copy(&guest, out_dir.join("nacre-guest"))
-        .map_err(|error| format!("the guest binary {}: {error}", guest.display()))?;
+            None => {
+                for source in carried.sources {
+                    println!("cargo:rerun-if-changed={}", workspace.join(source).display());
+                }
+                build(&carried, &workspace, &out_dir)?
+            }
+        };
+        fs::copy(&built, out_dir.join(carried.program))
+            .map_err(|error| format!("{} {}: {error}", carried.program, built.display()))?;
+    }
     Ok(())
 }
 
-fn build_guest(workspace: &Path, out_dir: &Path) -> Result<PathBuf, Box<dyn Error>> {
+fn build(carried: &Carried, workspace: &Path, out_dir: &Path) -> Result<PathBuf, Box<dyn Error>> {
     let profile = env::var("NACRE_GUEST_PROFILE").unwrap_or_else(|_| "guest".to_owned());
     let target = env::var("TARGET")?;
     let target_dir = out_dir.join("guest-target");
     let mut cargo = Command::new(env::var_os("CARGO").ok_or("cargo did not say where it is")?);
     cargo
         .current_dir(workspace)
-        .args(["build", "--package", "nacre-supervisor", "--bin", "nacre-guest"])
+        .args(["rustc", "--package", carried.package, "--bin", carried.program])
         .args(["--profile", &profile, "--target", &target])
         .arg("--target-dir")
         .arg(&target_dir)
+        .arg("--")
+        .args(carried.flags)
         .env("CARGO_TARGET_X86_64_UNKNOWN_LINUX_GNU_RUSTFLAGS", "-C target-feature=+crt-static")
         .env("CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_RUSTFLAGS", "-C target-feature=+crt-static");
     // What the outer cargo sets for this package (lints, wrappers such as clippy's, its own
-    // flags) is not meant for the guest.
+    // flags) is not meant for what it carries.
     for name in ["CARGO_ENCODED_RUSTFLAGS", "RUSTFLAGS", "RUSTC_WRAPPER", "RUSTC_WORKSPACE_WRAPPER"]
     {
         cargo.env_remove(name);
     }
     let status = cargo.status()?;
     if !status.success() {
-        return Err(format!("building the guest binary failed: {status}").into());
+        return Err(format!("building {} failed: {status}", carried.program).into());
     }
     let folder = if profile == "dev" { "debug" } else { profile.as_str() };
-    Ok(target_dir.join(target).join(folder).join("nacre-guest"))
+    Ok(target_dir.join(target).join(folder).join(carried.program))
 }

@@ -1,7 +1,7 @@
 // A computer of one's own for each file of tests: real gateway, real sandbox, own data, free port.
 
-import { execFile, execFileSync } from "node:child_process";
-import { mkdtemp, rm } from "node:fs/promises";
+import { execFile, execFileSync, spawn } from "node:child_process";
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -12,12 +12,20 @@ const LARGEST_OUTPUT = 64 * 1024 * 1024;
 
 export class Computer {
   #data;
+  #config = "";
   #program = [PROGRAM];
   #stopped = false;
 
   /** `options` are those of `nacre up`. */
   static async start(...options) {
     return new Computer().#up("--listen", "127.0.0.1:0", ...options);
+  }
+
+  /** One with a nacre.toml. */
+  static async configured(config) {
+    const computer = new Computer();
+    computer.#config = config;
+    return computer.#up("--listen", "127.0.0.1:0");
   }
 
   /** One that is on an internet of the test's own. */
@@ -30,6 +38,7 @@ export class Computer {
   async #up(...options) {
     if (!PROGRAM) throw new Error("NACRE_BIN does not name a nacre binary; `cargo xtask test` sets it");
     this.#data = await mkdtemp(join(tmpdir(), "nacre-e2e-"));
+    if (this.#config) await writeFile(join(this.#data, "nacre.toml"), this.#config);
     // Also when a test is interrupted or the set-up fails: no gateway is left behind.
     process.once("exit", () => this.#stopNow());
     for (const signal of ["SIGINT", "SIGTERM"]) process.once(signal, () => process.exit(1));
@@ -43,6 +52,22 @@ export class Computer {
     const [program, ...words] = this.#program;
     const { stdout } = await promisify(execFile)(program, [...words, ...args], options);
     return stdout;
+  }
+
+  /** What the command complained about, and its code. */
+  async failed(...args) {
+    try {
+      await this.nacre(...args);
+    } catch ({ code, stderr }) {
+      return { code, stderr: String(stderr) };
+    }
+    throw new Error(`nacre ${args.join(" ")} did not fail`);
+  }
+
+  /** The command under way. */
+  spawn(...args) {
+    const [program, ...words] = this.#program;
+    return spawn(program, [...words, ...args], { env: this.#environment() });
   }
 
   /** The same with something on its standard input. */

@@ -19,12 +19,12 @@ export const FIXTURES = [
   { match: { toolCallId: "call_1" }, response: { content: "It rains in Bern.", usage: USAGE } },
 ];
 
-/** `prepare` gets the computer before the first test. */
-export function stage({ fixtures = FIXTURES, prepare = async () => {} } = {}) {
+/** `prepare` gets the computer before the first test; `config` is its nacre.toml. */
+export function stage({ fixtures = FIXTURES, prepare = async () => {}, config = "" } = {}) {
   const set = {};
   before(async () => {
     set.server = await Aimock.start({ fixtures, key: REAL_KEY });
-    set.computer = await Computer.start();
+    set.computer = await Computer.configured(config);
     addProviders(set.computer, set.server.url);
     set.url = await set.computer.url("/provider/v1");
     set.token = async (...options) => {

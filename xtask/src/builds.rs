@@ -1,5 +1,5 @@
-//! The two builds: the guest, static so that it runs in any root filesystem, and `nacre`, which
-//! carries the guest inside.
+//! The builds: the guest and the agent, static so that they run in any root filesystem, and `nacre`,
+//! which carries both inside.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -10,6 +10,8 @@ use crate::{cargo, shell};
 
 /// Tells the build of `nacre`, and every test that starts a sandbox, where the guest is.
 pub(crate) const GUEST_VARIABLE: &str = "NACRE_GUEST";
+/// The same for the agent, which is beside it.
+const AGENT_VARIABLE: &str = "NACRE_AGENT";
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum GuestProfile {
@@ -53,23 +55,37 @@ pub(crate) fn debug(guest: &Path) -> Result<PathBuf> {
     Ok(cargo::target_dir().join("debug/nacre"))
 }
 
+/// Builds the agent too, which lies beside the guest.
 pub(crate) fn guest(profile: GuestProfile) -> Result<PathBuf> {
+    // One after the other: what the agent asks of their common dependencies is not for the guest.
+    // And it goes into every run's sandbox: names for a debugger would weigh more than the rest.
+    fixed("nacre-agent", "nacre-agent", profile, &["-C", "strip=symbols"])?;
+    fixed("nacre-supervisor", "nacre-guest", profile, &[])
+}
+
+/// A static program.
+fn fixed(
+    package: &str,
+    program: &str,
+    profile: GuestProfile,
+    flags_of_its_own: &[&str],
+) -> Result<PathBuf> {
     let triple = cargo::host_triple()?;
-    // With --target, these flags reach the guest and not the build scripts and macros.
+    // With --target, these flags reach the program and not the build scripts and macros.
     let flags =
         format!("{} -C target-feature=+crt-static", std::env::var("RUSTFLAGS").unwrap_or_default());
-    let words = ["build", "--package", "nacre-supervisor", "--bin", "nacre-guest"];
-    let mut command = cargo::command(&words);
+    let mut command = cargo::command(&["rustc", "--package", package, "--bin", program]);
     command.args(["--profile", profile.name(), "--target", &triple]).env("RUSTFLAGS", flags.trim());
+    command.arg("--").args(flags_of_its_own);
     shell::run(&mut command)?;
-    let path = cargo::target_dir().join(&triple).join(profile.folder()).join("nacre-guest");
-    ensure!(path.is_file(), "the guest was built, but {} is not there", path.display());
+    let path = cargo::target_dir().join(&triple).join(profile.folder()).join(program);
+    ensure!(path.is_file(), "{program} was built, but {} is not there", path.display());
     Ok(path)
 }
 
 /// `cargo WORDS...` for a build that embeds this guest, or tests that run it.
 pub(crate) fn with_guest(words: &[&str], guest: &Path) -> Command {
     let mut command = cargo::command(words);
-    command.env(GUEST_VARIABLE, guest);
+    command.env(GUEST_VARIABLE, guest).env(AGENT_VARIABLE, guest.with_file_name("nacre-agent"));
     command
 }

@@ -9,10 +9,13 @@ use serde::Deserialize;
 use nacre_atproto::{Did, Origin};
 
 use crate::auth::AuthConfig;
+use crate::brain::config::ConversationsConfig;
 use crate::egress::config::EgressConfig;
 use crate::egress::rule::BadPattern;
+use crate::knowledge::KnowledgeConfig;
 use crate::observe::{ObserveConfig, RawObserveConfig};
 use crate::provider::{ModelsConfig, Reload};
+use crate::runs::config::RunsConfig;
 use crate::sandboxes::policy::RestartPolicy;
 use crate::sandboxes::watching::RolesConfig;
 use crate::tls::TlsFiles;
@@ -64,9 +67,12 @@ pub struct GatewayConfig {
     pub observe: ObserveConfig,
     pub roles: RolesConfig,
     pub egress: EgressConfig,
+    pub conversations: ConversationsConfig,
     pub models: ModelsConfig,
+    pub knowledge: KnowledgeConfig,
     /// Absent when there is nothing to read again.
     pub reload_models: Option<Reload>,
+    pub runs: RunsConfig,
     /// Plain requests pass without hyper. Tests compare both ways.
     pub lean: bool,
 }
@@ -154,8 +160,11 @@ impl RawGatewayConfig {
             observe: self.observe.resolve(),
             roles: RolesConfig::default(),
             egress: EgressConfig::default(),
+            conversations: ConversationsConfig::default(),
             models: ModelsConfig::default(),
+            knowledge: KnowledgeConfig::default(),
             reload_models: None,
+            runs: RunsConfig::default(),
             lean: true,
         })
     }

@@ -6,6 +6,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use nacre_agent::body::Body;
+use nacre_agent::tools::Toolbox;
 use nacre_sandbox::Driver;
 use nacre_wire::ApiError;
 use nacre_wire::control::{SandboxInfo, SetupCode, Shutdown, SignInLink};
@@ -15,12 +17,17 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::auth::{Auth, AuthStartError};
+use crate::brain::{self, Brain};
 use crate::config::GatewayConfig;
 use crate::egress::Egress;
 use crate::host::Services;
+use crate::knowledge::{self, Knowledge, Scope, Writer};
 use crate::lock::{DataLock, LockError, SOCKET_FILE};
 use crate::observe::Observer;
 use crate::provider::Models;
+use crate::relayed::{Relayed, Routers, Tickets};
+use crate::routes::Role;
+use crate::runs::Runs;
 use crate::sandboxes::Sandboxes;
 use crate::store::Store;
 use crate::tls::{Certificate, TlsError};
@@ -83,7 +90,14 @@ pub struct RunningGateway {
     stop: CancellationToken,
     shutdown: watch::Receiver<Option<Shutdown>>,
     socket: PathBuf,
+    relayed: Relayed,
     _lock: DataLock,
+}
+
+impl Drop for RunningGateway {
+    fn drop(&mut self) {
+        self.relayed.clear();
+    }
 }
 
 impl Gateway {
@@ -111,19 +125,44 @@ impl Gateway {
         let (models, reload) = (config.models.clone(), config.reload_models.clone());
         let models = Models::start(&config.data_dir, models, reload, store.clone());
         let models = models.await.map_err(StartError::Control)?;
-        let services = Services { models: models.clone(), egress };
+        let knowledge =
+            Knowledge::start(&config.data_dir, config.knowledge.clone(), models.clone()).map_err(
+                |source| StartError::Io { what: "cannot start threads".to_owned(), source },
+            )?;
+        let tickets = Tickets::new()
+            .map_err(|source| StartError::Io { what: "random numbers".to_owned(), source })?;
+        let relayed = Relayed::default();
+        let services = Services {
+            models: models.clone(),
+            egress,
+            relayed: relayed.clone(),
+            tickets: tickets.clone(),
+        };
         let sandboxes = Sandboxes::recover(&config, driver, store, services)
             .await
             .map_err(StartError::Sandboxes)?;
+        let brain = start_brain(&config, &sandboxes, &models, &knowledge).await?;
+        relayed.answer_with(routers(brain.clone(), knowledge.clone()), brain.clone());
+        let runs = Runs::start(config.runs, &config.data_dir, sandboxes.clone(), models.clone());
+        let runs = runs.await.map_err(|source| StartError::Io {
+            what: config.data_dir.join("runs").display().to_string(),
+            source,
+        })?;
         let lanes = Lanes::start()
             .map_err(|source| StartError::Io { what: "cannot start threads".to_owned(), source })?;
         let socket = config.data_dir.join(SOCKET_FILE);
         let unix = bind_unix(&socket)?;
         let (sender, shutdown) = watch::channel(None);
+        let auth = Arc::new(auth);
+        knowledge.settle(sandboxes.clone(), auth.clone());
         let app = Arc::new(App {
             sandboxes,
             models,
-            auth: Arc::new(auth),
+            runs,
+            knowledge,
+            brain,
+            tickets,
+            auth,
             observer: Arc::new(Observer::new(config.observe)),
             data_dir: config.data_dir,
             address,
@@ -138,6 +177,7 @@ impl Gateway {
             stop: CancellationToken::new(),
             shutdown,
             socket,
+            relayed,
             _lock: lock,
         };
         gateway.listen(tcp, unix, certificate, config.lean)?;
@@ -167,6 +207,8 @@ impl RunningGateway {
         }
         let (stop, auth) = (self.stop.clone(), self.app.auth.clone());
         self.connections.spawn(stop.run_until_cancelled_owned(auth.keep()));
+        let (stop, knowledge) = (self.stop.clone(), self.app.knowledge.clone());
+        self.connections.spawn(stop.run_until_cancelled_owned(knowledge.keep()));
         self.connections.spawn(server.clone().accept_tcp(tcp, tls, self.lanes.clone()));
         self.connections.spawn(server.accept_unix(unix));
         Ok(())
@@ -210,6 +252,17 @@ impl RunningGateway {
         self.app.auth.owner().map(|did| did.to_string())
     }
 
+    /// Tools for memory, knowledge and publications, for one conversation that acts on the sandbox of
+    /// a role.
+    pub fn knowledge_tools(
+        &self,
+        role: Role,
+        body: &Arc<dyn Body>,
+        conversation: &str,
+    ) -> Vec<Arc<dyn Toolbox>> {
+        knowledge::toolboxes(&self.app.knowledge, role, body, conversation)
+    }
+
     /// Returns when somebody asks for a shutdown over the unix socket.
     pub async fn asked_to_stop(&self) -> Shutdown {
         let mut shutdown = self.shutdown.clone();
@@ -224,12 +277,48 @@ impl RunningGateway {
         self.stop.cancel();
         self.connections.close();
         self.app.auth.sweep().await;
+        self.app.runs.shut_down().await;
         self.app.sandboxes.shut_down(how.stop_sandboxes).await;
         self.app.sandboxes.egress().log().close().await;
+        self.app.knowledge.close();
         // Terminals and followed logs never end by themselves.
         let _ = tokio::time::timeout(LAST_RESPONSES, self.connections.wait()).await;
         let _ = std::fs::remove_file(&self.socket);
     }
+}
+
+/// Turns that a crash cut off are said to be before anybody can ask for them.
+async fn start_brain(
+    config: &GatewayConfig,
+    sandboxes: &Sandboxes,
+    models: &Arc<Models>,
+    knowledge: &Arc<Knowledge>,
+) -> Result<Brain, StartError> {
+    let knowledge = knowledge.clone();
+    let tools: brain::Extra = Arc::new(move |place| {
+        knowledge::toolboxes(&knowledge, place.role, &place.body, &place.conversation)
+    });
+    let parts = brain::Parts {
+        data_dir: config.data_dir.clone(),
+        socket: config.data_dir.join(SOCKET_FILE),
+        config: config.conversations.clone(),
+        sandboxes: sandboxes.clone(),
+        models: models.clone(),
+        extra: vec![tools],
+    };
+    Brain::start(parts)
+        .await
+        .map_err(|source| StartError::Io { what: "conversations".to_owned(), source })
+}
+
+/// Paths of a sandbox that are answered here: conversations, which are the same wherever they are asked
+/// about, and what is written, which is that of the sandbox and what was published.
+fn routers(brain: Brain, knowledge: Arc<Knowledge>) -> Routers {
+    Arc::new(move |id| {
+        let scope = Scope::Sandbox(id.to_string());
+        let writer = Writer { knowledge: knowledge.clone(), scope };
+        brain::http::router(brain.clone()).merge(knowledge::writer_router(writer))
+    })
 }
 
 /// Before any sandbox is started: nobody may be let near a computer that nobody owns.

@@ -10,6 +10,8 @@
 //! | `GET /host/version` | who we are |
 //! | `POST /host/environment` | variables for every command ([`nacre_wire::models`]) |
 //! | `GET /host/provider` | a connection that leads to models |
+//! | `GET /host/conversations` | what happens in conversations ([`nacre_wire::conductor`]) |
+//! | `/host/conductor/*`, `/host/writer/*` | what came through the door ([`crate::relayed`]) |
 
 use std::convert::Infallible;
 use std::future::Future;
@@ -19,7 +21,7 @@ use std::time::Duration;
 use axum::body::{Body, Bytes};
 use axum::extract::Extension;
 use axum::response::{IntoResponse, Response};
-use axum::routing::{get, post};
+use axum::routing::{any, get, post};
 use axum::{Json, Router};
 use http::{Request, StatusCode, header};
 use hyper::body::Incoming;
@@ -40,6 +42,7 @@ use tower::ServiceExt;
 
 use crate::egress::{self, Egress};
 use crate::provider::{Models, inside};
+use crate::relayed::{self, Relayed, Tickets};
 use crate::sandboxes::label::Label;
 use crate::web::reply;
 
@@ -55,6 +58,8 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(5);
 pub(crate) struct Services {
     pub(crate) models: Arc<Models>,
     pub(crate) egress: Egress,
+    pub(crate) relayed: Relayed,
+    pub(crate) tickets: Tickets,
 }
 
 /// The sandbox that asks, and what there is for it.
@@ -62,18 +67,27 @@ pub(crate) struct Services {
 pub(crate) struct Guest {
     id: SandboxId,
     name: Label,
+    /// The one-shot run that the sandbox was made for.
+    run: Option<Arc<str>>,
     egress: Egress,
     models: Arc<inside::Guest>,
+    relayed: Relayed,
+    tickets: Tickets,
     /// Cancelled when the sandbox stops: what became of its connections ends too.
     stopped: CancellationToken,
 }
 
 impl Guest {
-    pub(crate) fn new(id: SandboxId, name: Label, services: &Services) -> Self {
-        let Services { models, egress } = services.clone();
+    pub(crate) fn new(
+        id: SandboxId,
+        name: Label,
+        run: Option<Arc<str>>,
+        services: &Services,
+    ) -> Self {
+        let Services { models, egress, relayed, tickets } = services.clone();
         let stopped = CancellationToken::new();
-        let models = inside::Guest::new(models, id.as_str(), stopped.clone());
-        Self { id, name, egress, models, stopped }
+        let models = inside::Guest::new(models, id.as_str(), run.clone(), stopped.clone());
+        Self { id, name, run, egress, models, relayed, tickets, stopped }
     }
 
     pub(crate) fn id(&self) -> &SandboxId {
@@ -85,8 +99,20 @@ impl Guest {
         self.name.get()
     }
 
+    pub(crate) fn run(&self) -> Option<&str> {
+        self.run.as_deref()
+    }
+
     pub(crate) fn egress(&self) -> &Egress {
         &self.egress
+    }
+
+    pub(crate) fn relayed(&self) -> &Relayed {
+        &self.relayed
+    }
+
+    pub(crate) fn tickets(&self) -> &Tickets {
+        &self.tickets
     }
 }
 
@@ -183,6 +209,9 @@ fn router(guest: Guest) -> Router {
         .route("/host/egress", get(egress::open))
         .route("/host/environment", post(environment))
         .route("/host/provider", get(provider))
+        .route("/host/conversations", get(conversations))
+        .route("/host/conductor/{*rest}", any(relayed::answer))
+        .route("/host/writer/{*rest}", any(relayed::answer))
         .fallback(unknown)
         .method_not_allowed_fallback(wrong_method)
         .layer(Extension(guest))
@@ -190,7 +219,11 @@ fn router(guest: Guest) -> Router {
 
 async fn version(Extension(guest): Extension<Guest>) -> Json<Version> {
     tracing::debug!(id = %guest.id, "asked for the host's version");
-    Json(Version { version: env!("CARGO_PKG_VERSION").to_owned(), protocol: Range::OURS })
+    Json(Version {
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        protocol: Range::OURS,
+        relays: Vec::new(),
+    })
 }
 
 async fn environment(Extension(guest): Extension<Guest>, body: Bytes) -> Response {
@@ -207,6 +240,10 @@ async fn environment(Extension(guest): Extension<Guest>, body: Bytes) -> Respons
 
 async fn provider(Extension(guest): Extension<Guest>, request: Request<Body>) -> Response {
     guest.models.connect(request)
+}
+
+async fn conversations(Extension(guest): Extension<Guest>) -> Response {
+    guest.relayed.news()
 }
 
 /// Whether the request is for that protocol: to be looked at before anything is done for it.
@@ -272,7 +309,9 @@ mod tests {
         let store = crate::store::Store::open(&data_dir.join("control.db")).unwrap();
         let egress = Egress::start(Default::default(), store.clone(), data_dir).await.unwrap();
         let models = Models::start(data_dir, Default::default(), None, store).await.unwrap();
-        Guest::new(id.clone(), Label::new("live"), &Services { models, egress })
+        let (relayed, tickets) = (Relayed::default(), Tickets::new().unwrap());
+        let services = Services { models, egress, relayed, tickets };
+        Guest::new(id.clone(), Label::new("live"), None, &services)
     }
 
     async fn ask(method: &str, path: &str, protocol: &str) -> (StatusCode, String, Vec<u8>) {
@@ -294,8 +333,11 @@ mod tests {
         let (status, spoken, body) = ask("GET", "/host/version", "1-9").await;
         assert_eq!((status, spoken.as_str()), (StatusCode::OK, "1"));
         let version: Version = serde_json::from_slice(&body).unwrap();
-        let expected =
-            Version { version: env!("CARGO_PKG_VERSION").to_owned(), protocol: Range::OURS };
+        let expected = Version {
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            protocol: Range::OURS,
+            relays: Vec::new(),
+        };
         assert_eq!(version, expected);
     }
 

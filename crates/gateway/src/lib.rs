@@ -24,15 +24,19 @@
 //! the environment.
 
 mod auth;
+mod brain;
 mod clock;
 mod config;
 mod egress;
 mod gateway;
 mod host;
+mod knowledge;
 mod lock;
 mod observe;
 mod provider;
+mod relayed;
 pub mod routes;
+mod runs;
 mod sandboxes;
 mod secret;
 mod store;
@@ -41,15 +45,18 @@ mod wal;
 mod web;
 
 pub use auth::{AuthConfig, AuthStartError, SessionLimits};
+pub use brain::config::{ConversationsConfig, RawAgentConfig, RawConversationsConfig};
 pub use config::{ConfigError, GatewayConfig, RawGatewayConfig};
 pub use egress::config::{EgressConfig, RawEgressConfig};
 pub use gateway::{Gateway, RunningGateway, StartError};
+pub use knowledge::{EmbeddingModel, KnowledgeConfig, RawKnowledgeConfig};
 pub use lock::{LOCK_FILE, SOCKET_FILE};
 pub use observe::{DroppedLines, JsonLines, LogGuard, ObserveConfig, RawObserveConfig, Spool};
 pub use provider::{
     Dollars, Kind, ModelsConfig, PRICES_AS_OF, Provider, RawModelsConfig, RawPrice, RawProvider,
     RawSandboxLimits, Reload, check_name as check_provider_name,
 };
+pub use runs::config::{AgentProgram, Machine, RawRunsConfig, RunsConfig};
 pub use sandboxes::policy::RestartPolicy;
 pub use sandboxes::watching::{RawRolesConfig, RolesConfig};
 pub use tls::{TlsError, TlsFiles};

@@ -5,9 +5,10 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand};
 
 use crate::commands::{
-    attach, audit, completions, cp, dev, diff, doctor, down, egress, exec, forward, history, kill,
-    login, logs, ls, man, ports, process, provider, ps, register, restore, sandbox, sessions,
-    shell, status, swap, token, undo, up, usage,
+    attach, audit, chat, completions, conversations, cp, dev, diff, doctor, down, egress, exec,
+    forward, history, kill, knowledge, login, logs, ls, man, memory, ports, process, provider, ps,
+    publications, publish, register, restore, run, runs, sandbox, sessions, shell, status, swap,
+    token, undo, up, usage,
 };
 
 const EXAMPLES: &str = "\
@@ -16,7 +17,9 @@ Examples:
   nacre exec -- make test           run a command in it; the exit code is the command's
   tar c . | nacre exec -- tar x     pipes work both ways
   nacre shell                       a terminal in it
+  nacre run spec.txt --out result   give a task to an agent, in a sandbox of its own
   nacre cp ./site :site             copy a folder in, nacre cp :site ./site copies it out
+  nacre chat \"fix the tests\"        ask the agent to work in it
   nacre undo                        take the last change back; nacre history shows them all
   nacre doctor                      what this machine offers, and how to fix what it lacks
 
@@ -88,8 +91,24 @@ pub(crate) enum Command {
     Provider(provider::ProviderCommand),
     /// Show what model calls used and cost
     Usage(usage::Usage),
+    /// Speak with the agent
+    Chat(chat::Chat),
+    /// Show conversations with the agent, and take back what they changed
+    Conversations(conversations::Conversations),
+    /// Show and change what the agent remembers
+    Memory(memory::Memory),
+    /// Find passages in documents and publications
+    Knowledge(knowledge::Knowledge),
+    /// Publish a file as an edition that never changes
+    Publish(publish::Publish),
+    /// Show, cite and verify what was published
+    Publications(publications::Publications),
     /// Show the gateway and its sandboxes
     Status(status::Status),
+    /// Give a task to an agent in a sandbox of its own
+    Run(Box<run::Run>),
+    /// Show, follow and cancel such runs, and get what they changed
+    Runs(runs::Runs),
     /// Run a command in a sandbox
     Exec(exec::Exec),
     /// Open a terminal in a sandbox
@@ -153,6 +172,14 @@ impl Command {
             | Self::Audit(_)
             | Self::Provider(_)
             | Self::Usage(_)
+            | Self::Run(_)
+            | Self::Runs(_)
+            | Self::Memory(_)
+            | Self::Knowledge(_)
+            | Self::Publish(_)
+            | Self::Publications(_)
+            | Self::Chat(_)
+            | Self::Conversations(_)
             | Self::Status(_)
             | Self::Ps(_)
             | Self::Process(_)

@@ -6,12 +6,15 @@ use std::io;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
+use nacre_agent::mcp::Servers;
 use nacre_gateway::{
-    GatewayConfig, ModelsConfig, RawEgressConfig, RawGatewayConfig, RawModelsConfig, RawProvider,
-    RawRolesConfig,
+    GatewayConfig, ModelsConfig, RawAgentConfig, RawConversationsConfig, RawEgressConfig,
+    RawGatewayConfig, RawKnowledgeConfig, RawModelsConfig, RawProvider, RawRolesConfig,
+    RawRunsConfig,
 };
 use serde::Deserialize;
 
+use crate::agent;
 use crate::commands::up::Front;
 use crate::failure::{Failure, Result};
 use crate::logging::RawLogConfig;
@@ -25,9 +28,24 @@ pub(crate) struct RawConfig {
     gateway: RawGatewayConfig,
     roles: RawRolesConfig,
     egress: RawEgressConfig,
+    agent: RawAgentConfig,
+    conversations: RawConversationsConfig,
+    mcp: Servers,
     log: RawLogConfig,
     models: RawModelsConfig,
+    knowledge: RawKnowledgeConfig,
     provider: BTreeMap<String, RawProvider>,
+    runs: RawRunsConfig,
+    sandboxes: RawSandboxesConfig,
+}
+
+/// The `[sandboxes]` table.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, Default)]
+#[serde(deny_unknown_fields, default)]
+pub(crate) struct RawSandboxesConfig {
+    /// Directories of this machine that every sandbox shows besides its system. What is changed in them
+    /// is changed in the sandbox only.
+    host_directories: Vec<PathBuf>,
 }
 
 /// Everything `nacre up` needs to know.
@@ -35,6 +53,7 @@ pub(crate) struct RawConfig {
 pub(crate) struct Config {
     pub(crate) gateway: GatewayConfig,
     pub(crate) log: RawLogConfig,
+    pub(crate) host_directories: Vec<PathBuf>,
 }
 
 impl RawConfig {
@@ -108,7 +127,13 @@ impl RawConfig {
         gateway.models = models;
         gateway.roles = self.roles.resolve();
         gateway.egress = self.egress.resolve()?;
-        Ok(Config { gateway, log: self.log })
+        gateway.knowledge = self.knowledge.resolve().map_err(Failure::new)?;
+        let machine = agent::machine();
+        gateway.runs = self.runs.resolve(self.agent.clone(), machine, agent::program());
+        gateway.conversations = self.conversations.resolve(self.agent);
+        gateway.conversations.mcp = self.mcp;
+        let host_directories = self.sandboxes.host_directories;
+        Ok(Config { gateway, log: self.log, host_directories })
     }
 }
 

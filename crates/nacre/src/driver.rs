@@ -1,7 +1,7 @@
 //! The driver that `nacre up` and `nacre doctor` use, with the guest binary this file carries.
 
 use std::borrow::Cow;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use nacre_sandbox::namespace::{NamespaceConfig, NamespaceDriver};
 
@@ -15,12 +15,13 @@ pub(crate) const PARKED: usize = 2;
 pub(crate) const NOTHING_PARKED: usize = 0;
 
 /// `parked` sandboxes wait to be needed; starting from one takes a few milliseconds.
-pub(crate) fn open(data_dir: &Path, parked: usize) -> Result<NamespaceDriver> {
+/// `shown` are directories of this machine that they see besides its system.
+pub(crate) fn open(data_dir: &Path, parked: usize, shown: Vec<PathBuf>) -> Result<NamespaceDriver> {
     let config = NamespaceConfig {
         data_dir: data_dir.to_owned(),
         guest: Cow::Borrowed(GUEST),
         parked,
-        host_directories: Vec::new(),
+        host_directories: shown,
     };
     NamespaceDriver::new(config).map_err(|error| {
         Failure::new(error.to_string())

@@ -1,5 +1,6 @@
 //! The binary people run: `nacre up` is the gateway, everything else talks to it.
 
+mod agent;
 mod cli;
 mod commands;
 mod config;
@@ -14,6 +15,7 @@ mod output;
 mod providers;
 mod remote;
 mod session;
+mod talk;
 mod terminal;
 
 use std::process::ExitCode;

@@ -107,6 +107,10 @@ async fn feed(mut command: ExecInput, input: Input, leave: Arc<Notify>) {
         Input::Terminal => signal(SignalKind::window_change()).ok(),
         Input::Nothing | Input::Stream => None,
     };
+    // The size was asked for before anybody listened for changes of it.
+    if resized.is_some() && command.resize(terminal::size()).await.is_err() {
+        return std::future::pending().await;
+    }
     let mut typed = match input {
         Input::Nothing => None,
         Input::Stream | Input::Terminal => Some(read_stdin()),

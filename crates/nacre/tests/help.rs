@@ -28,9 +28,35 @@ fn nacre(args: &[&str]) -> String {
 fn help_teaches() {
     insta::assert_snapshot!("help", nacre(&["--help"]));
     for command in [
-        "up", "exec", "shell", "cp", "logs", "sandbox", "doctor", "history", "diff", "undo",
-        "redo", "restore", "dev", "swap", "sessions", "token", "audit", "register", "ports",
-        "forward", "egress",
+        "up",
+        "exec",
+        "shell",
+        "cp",
+        "logs",
+        "sandbox",
+        "doctor",
+        "history",
+        "diff",
+        "undo",
+        "redo",
+        "restore",
+        "dev",
+        "swap",
+        "sessions",
+        "token",
+        "audit",
+        "register",
+        "ports",
+        "forward",
+        "egress",
+        "run",
+        "runs",
+        "memory",
+        "knowledge",
+        "publish",
+        "publications",
+        "chat",
+        "conversations",
     ] {
         insta::assert_snapshot!(format!("help-{command}"), nacre(&[command, "--help"]));
     }

@@ -344,7 +344,11 @@ pub async fn a_fork_of_nobody_leaves_nothing(subject: Subject) {
 async fn serve_version(stream: BoxStream) {
     let service =
         hyper::service::service_fn(|request: http::Request<hyper::body::Incoming>| async move {
-            let version = Version { version: "the host's".to_owned(), protocol: Range::OURS };
+            let version = Version {
+                version: "the host's".to_owned(),
+                protocol: Range::OURS,
+                relays: Vec::new(),
+            };
             let (status, body) = match request.uri().path() {
                 "/host/version" => (StatusCode::OK, serde_json::to_vec(&version).expect("json")),
                 _ => (StatusCode::NOT_FOUND, Vec::new()),

@@ -3,7 +3,8 @@
 //! It serves HTTP on one listening socket, the door, that it is given at the start ([`server`]).
 //! [`exec`] owns all processes it starts and, as pid 1, collects all that end; [`status`] tells
 //! how it is; [`files`] and [`watch`] serve the sandbox's files; [`host`] is the way up to the
-//! gateway, [`models`] a port that leads there; [`egress`] is the way out; [`surroundings`] are the
+//! gateway, [`models`] a port that leads there, [`upward`] passes requests for the host on to it, and
+//! [`conversations`] tells what happens there; [`egress`] is the way out; [`surroundings`] are the
 //! variables of every command; [`runtime`] keeps what `nacre.toml` names running and leads to it;
 //! [`ports`] leads to whatever else listens; [`events`] tells what
 //! happens; [`page`] is the page a browser sees first. Nothing a client or a process does ends it: a panic in a handler is that request's failure ([`panics`]), and every buffer is bounded.
@@ -20,6 +21,7 @@ use axum::middleware::from_fn_with_state;
 use nacre_wire::client::Client;
 use tokio::signal::unix::{SignalKind, signal};
 
+mod conversations;
 pub mod egress;
 pub mod events;
 pub mod exec;
@@ -39,6 +41,7 @@ pub mod server;
 pub mod status;
 mod stop;
 pub mod surroundings;
+mod upward;
 pub mod users;
 pub mod watch;
 
@@ -85,6 +88,7 @@ pub fn run(config: Config) -> anyhow::Result<()> {
 
 async fn serve(config: Config) -> anyhow::Result<()> {
     let mut term = signal(SignalKind::terminate()).context("cannot handle the TERM signal")?;
+    let upward = upward::Upward::new(config.host_socket.clone());
     let host: host::Host = config.host_socket.map(Client::unix);
     let watching = watch::Context::new(&config.workspace, config.default_user.clone());
     let events = events::Events::start(events::Context {
@@ -103,6 +107,7 @@ async fn serve(config: Config) -> anyhow::Result<()> {
     surroundings.set("egress", way_out.variables.iter().map(named).collect());
     if let Some(host) = &host {
         models::start(host.clone(), surroundings.clone());
+        tokio::spawn(conversations::follow(host.clone(), events.clone()));
     }
     let defaults = exec::Defaults {
         workspace: config.workspace.clone(),
@@ -129,7 +134,8 @@ async fn serve(config: Config) -> anyhow::Result<()> {
         .merge(events::router(events))
         .merge(host::router(host))
         .merge(page::router());
-    let app = server::app(app).layer(from_fn_with_state(processes.clone(), runtime::front));
+    let app =
+        server::app(app).layer(from_fn_with_state((processes.clone(), upward), runtime::front));
     tokio::spawn(memory::watch());
     config.door.set_nonblocking(true).context("door")?;
     let door = tokio::net::UnixListener::from_std(config.door).context("door")?;

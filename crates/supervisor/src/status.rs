@@ -8,6 +8,7 @@ use axum::extract::State;
 use axum::routing::get;
 use axum::{Json, Router};
 use nacre_wire::ApiError;
+use nacre_wire::conductor::RELAYED;
 use nacre_wire::generation::Range;
 use nacre_wire::status::{Health, HealthStatus, SupervisorStats, Version};
 use tokio::time::Instant;
@@ -43,7 +44,11 @@ async fn health(State(context): State<Context>) -> Json<Health> {
 }
 
 async fn version() -> Json<Version> {
-    Json(Version { version: env!("CARGO_PKG_VERSION").to_owned(), protocol: Range::OURS })
+    Json(Version {
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        protocol: Range::OURS,
+        relays: RELAYED.iter().map(ToString::to_string).collect(),
+    })
 }
 
 async fn stats(State(context): State<Context>) -> Result<Json<SupervisorStats>, Failure> {

@@ -63,6 +63,13 @@ pub enum Event {
         checkpoint: u64,
         processes: Vec<ProcessAfter>,
     },
+    /// Something happened in a conversation with the agent: event `number` of it. What it was is at
+    /// `/conductor/conversations/{id}/events`.
+    Conversation {
+        id: String,
+        number: u64,
+        kind: String,
+    },
     /// A type this version does not know.
     #[serde(other)]
     Unknown,

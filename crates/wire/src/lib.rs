@@ -2,7 +2,7 @@
 //!
 //! The crate owns three things and no state: the JSON types of the supervisor's API
 //! ([`exec`], [`files`], [`watch`], [`processes`], [`ports`], [`events`], [`status`]) and of the gateway's
-//! control plane ([`control`], [`roles`], [`access`], [`models`]), the protocol generation both sides negotiate ([`generation`]), and
+//! control plane ([`control`], [`roles`], [`access`], [`models`], [`runs`], [`conductor`], [`knowledge`]), the protocol generation both sides negotiate ([`generation`]), and
 //! (feature `client`) a typed client that speaks it over any byte stream ([`client`]) with the parts of a proxy
 //! ([`relay`]). Feature
 //! `openapi` describes the calls for other languages.
@@ -14,6 +14,7 @@
 pub mod access;
 #[cfg(feature = "client")]
 pub mod client;
+pub mod conductor;
 pub mod control;
 pub mod egress;
 pub mod error;
@@ -22,6 +23,7 @@ pub mod exec;
 pub mod files;
 pub mod generation;
 pub mod history;
+pub mod knowledge;
 pub mod models;
 #[cfg(feature = "openapi")]
 pub mod openapi;
@@ -31,6 +33,7 @@ pub mod processes;
 #[cfg(feature = "client")]
 pub mod relay;
 pub mod roles;
+pub mod runs;
 pub mod status;
 pub mod watch;
 

@@ -29,6 +29,9 @@ pub enum HealthStatus {
 pub struct Version {
     pub version: String,
     pub protocol: Range,
+    /// Paths that it passes up to its host.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub relays: Vec<String>,
 }
 
 /// `GET /supervisor/stats`: what the supervisor itself uses. The driver reports the whole sandbox.

@@ -59,8 +59,12 @@ fn what_the_routers_answer_is_what_is_described() {
     }
     // The first page is for people.
     assert!(answered.remove("get /") && answered.remove("get /supervisor"));
-    let control = fs::read_to_string(crates().join("gateway/src/web/control.rs")).unwrap();
-    answered.extend(routes(&control, "/admin/sandboxes"));
+    for file in ["web/control.rs", "knowledge/admin.rs", "knowledge/writer.rs"] {
+        let source = fs::read_to_string(crates().join("gateway/src").join(file)).unwrap();
+        answered.extend(routes(&source, "/admin/sandboxes"));
+    }
+    let conductor = fs::read_to_string(crates().join("gateway/src/brain/http.rs")).unwrap();
+    answered.extend(routes(&conductor, ""));
     assert_eq!(described, answered);
 }
 
@@ -83,7 +87,7 @@ fn routes(source: &str, prefix: &str) -> Vec<String> {
     for call in source.split(".route(").skip(1) {
         let (path, rest) = call.trim_start().trim_start_matches('"').split_once('"').unwrap();
         let handlers = rest.split("\n").next().unwrap();
-        let methods: Vec<_> = ["get", "post", "put", "delete"]
+        let methods: Vec<_> = ["get", "post", "put", "patch", "delete"]
             .into_iter()
             .filter(|method| {
                 [" ", "."].iter().any(|before| handlers.contains(&format!("{before}{method}(")))

@@ -7,6 +7,7 @@ use http::Request;
 use nacre_wire::egress::PROTOCOL;
 use serde::Deserialize;
 
+use super::passage::From;
 use crate::host::{self, Guest};
 use crate::web::reply;
 
@@ -25,7 +26,8 @@ pub(crate) async fn open(
     if let Err(error) = host::asks_for(&request, PROTOCOL) {
         return reply::error(&error);
     }
-    match guest.egress().reach(guest.id(), &guest.name(), &host, port).await {
+    let from = From { id: guest.id(), name: &guest.name(), run: guest.run() };
+    match guest.egress().reach(from, &host, port).await {
         Ok(passage) => host::switch(request, PROTOCOL, |stream| passage.run(stream)),
         Err(error) => reply::error(&error),
     }

@@ -37,16 +37,24 @@ pub(super) struct Request {
     counted: bool,
 }
 
+/// The sandbox that asks.
+#[derive(Clone, Copy)]
+pub(super) struct From<'a> {
+    pub(super) id: &'a SandboxId,
+    pub(super) name: &'a str,
+    pub(super) run: Option<&'a str>,
+}
+
 impl Egress {
     /// Connects, or says why not.
     pub(super) async fn reach(
         &self,
-        id: &SandboxId,
-        name: &str,
+        from: From<'_>,
         host: &str,
         port: u16,
     ) -> Result<Passage, ApiError> {
-        let mut request = Request::new(self, id, name, host, port);
+        let name = from.name;
+        let mut request = Request::new(self, from, host, port);
         let target = match host.parse::<Host>() {
             Ok(host) => Target { host, port },
             Err(error) => {
@@ -74,14 +82,14 @@ impl Egress {
 }
 
 impl Request {
-    fn new(egress: &Egress, id: &SandboxId, name: &str, host: &str, port: u16) -> Self {
+    fn new(egress: &Egress, from: From<'_>, host: &str, port: u16) -> Self {
         const LONGEST: usize = 255;
         let record = EgressRecord {
             id: 0,
             at: now_ms(),
-            sandbox: name.to_owned(),
-            sandbox_id: id.to_string(),
-            run: None,
+            sandbox: from.name.to_owned(),
+            sandbox_id: from.id.to_string(),
+            run: from.run.map(str::to_owned),
             host: host.chars().take(LONGEST).collect(),
             port,
             address: None,
@@ -91,7 +99,7 @@ impl Request {
             received: 0,
             duration_ms: 0,
         };
-        let (egress, id) = (egress.clone(), id.clone());
+        let (egress, id) = (egress.clone(), from.id.clone());
         Self { egress, id, record, begun: Instant::now(), counted: false }
     }
 

@@ -70,6 +70,7 @@ impl World {
             spec: nacre_sandbox::SandboxSpec::default(),
             desired: Desired::Running,
             created_at: 1,
+            run: None,
         };
         store.insert(row, None).await.unwrap();
         let models = Models::start(dir.path(), Default::default(), None, store.clone());
@@ -83,8 +84,14 @@ impl World {
         driver.put(&id, SandboxState::Running);
         driver.dial(&id).await.unwrap();
         let inside = receiver.recv().await.unwrap();
-        let services = host::Services { models, egress: egress.clone() };
-        let guest = host::Guest::new(id.clone(), Label::new("live"), &services);
+        let services = host::Services {
+            models,
+            egress: egress.clone(),
+            relayed: Default::default(),
+            tickets: crate::relayed::Tickets::new().unwrap(),
+        };
+        let guest =
+            host::Guest::new(id.clone(), Label::new("live"), Some("run-1".into()), &services);
         let serving = host::serve(Arc::new(driver.clone()), guest);
         let supervisor = Client::new(Arc::new(Up(inside)), "");
         Self { id, egress, driver, supervisor, serving, dir }
@@ -202,6 +209,7 @@ async fn bytes_pass_half_closed_and_are_written_down_exactly() {
     timeout(SOON, stream.read_to_end(&mut back)).await.unwrap().unwrap();
     assert_eq!(back.len(), 600_002);
     let record = world.records(1).await.remove(0);
+    assert_eq!(record.run.as_deref(), Some("run-1"));
     assert_eq!(
         (record.verdict, record.sent, record.received, record.host.as_str(), record.port),
         (EgressVerdict::Allowed, 300_001, 600_002, "name.example.com", port)

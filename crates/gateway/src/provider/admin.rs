@@ -179,7 +179,7 @@ impl Models {
     }
 }
 
-fn no_provider(name: &str) -> ApiError {
+pub(super) fn no_provider(name: &str) -> ApiError {
     let message = format!("there is no provider \"{}\"", name.escape_debug());
     ApiError::new(ErrorKind::NotFound, message).hint("nacre provider list shows them all")
 }

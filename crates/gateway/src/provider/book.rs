@@ -145,6 +145,12 @@ impl Book {
         state.used.get(account).copied().unwrap_or_default()
     }
 
+    /// What a token has used; `None` while a call of it is under way.
+    pub(crate) fn settled(&self, token: &Arc<str>, now: u64) -> Option<Amount> {
+        let open = self.state().calls.values().any(|call| call.token == *token);
+        (!open).then(|| self.used(&Account::Token(token.clone()), now))
+    }
+
     pub(crate) fn forget(&self, token: &str) {
         let mut state = self.state();
         state.used.remove(&Account::Token(token.into()));

@@ -106,7 +106,8 @@ impl Models {
             .map_err(|why| Refusal::new(Reason::Invalid, why))?;
         admitted.check_model(&ask.model)?;
         let accounts = admitted.accounts();
-        let (mut tally, opened) = self.open(&admitted, api, &ask, &accounts, &bytes)?;
+        let opened = self.open(&admitted, api, &ask, &accounts, &bytes);
+        let (mut tally, opened) = opened.inspect_err(|refusal| admitted.note(refusal))?;
         tally.row = Some(self.write(&admitted, &ask, &tally, &bytes).await?);
         let budgeted = accounts.iter().any(|(_, limits)| !limits.is_none());
         let bytes = if budgeted { ask.wishing_usage(bytes) } else { bytes };
@@ -274,6 +275,13 @@ impl Admitted {
         };
         let message = format!("{by} does not allow the model \"{}\"", loggable(model));
         Err(Refusal::new(Reason::Forbidden, message))
+    }
+
+    /// Whoever gave the token away may want to know why its holder gave up.
+    fn note(&self, refusal: &Refusal) {
+        if refusal.reason == Reason::Budget {
+            let _ = self.token.spent.set(refusal.message.clone());
+        }
     }
 
     /// What holds for the commands of sandboxes is read when they call, so that it can be changed.

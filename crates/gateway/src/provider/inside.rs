@@ -3,6 +3,7 @@
 //! A [`Guest`] lives as long as its sandbox's supervisor runs. What comes over it is from whoever
 //! runs in the sandbox, so it leads to models and nowhere else, and everything is bounded.
 
+use std::collections::BTreeMap;
 use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
@@ -38,6 +39,8 @@ const NEWS: Duration = Duration::from_secs(60);
 pub(crate) struct Guest {
     id: Arc<str>,
     models: Arc<Models>,
+    /// The one-shot run that the sandbox was made for.
+    run: Option<Arc<str>>,
     connections: Arc<Semaphore>,
     /// Cancelled when the sandbox stops.
     end: CancellationToken,
@@ -48,10 +51,16 @@ pub(crate) struct Guest {
 }
 
 impl Guest {
-    pub(crate) fn new(models: Arc<Models>, id: &str, end: CancellationToken) -> Arc<Self> {
+    pub(crate) fn new(
+        models: Arc<Models>,
+        id: &str,
+        run: Option<Arc<str>>,
+        end: CancellationToken,
+    ) -> Arc<Self> {
         Arc::new(Self {
             id: id.into(),
             models,
+            run,
             connections: Arc::new(Semaphore::new(CONNECTIONS)),
             end,
             token: Mutex::default(),
@@ -89,6 +98,19 @@ impl Guest {
     }
 
     async fn current(&self, held: Option<&str>) -> Result<GuestEnvironment, ApiError> {
+        match self.run.as_deref().and_then(|run| self.models.of_run(run)) {
+            // What a run may use is what its commands find, and there is no second token beside it.
+            Some((provider, token)) => {
+                let providers: Vec<_> =
+                    provider.iter().map(|(name, kind)| (&**name, *kind)).collect();
+                let variables = environment::variables(&providers, token.as_deref().unwrap_or(""));
+                Ok(told(variables, token))
+            }
+            None => self.as_any_other(held).await,
+        }
+    }
+
+    async fn as_any_other(&self, held: Option<&str>) -> Result<GuestEnvironment, ApiError> {
         let live = self.models.live();
         let allowed = &live.sandbox.providers;
         let providers: Vec<_> = live
@@ -102,12 +124,7 @@ impl Guest {
             false => Some(self.token(held).await?),
         };
         let variables = environment::variables(&providers, token.as_deref().unwrap_or_default());
-        let mut hash = Sha256::new();
-        for (name, value) in &variables {
-            hash.update(format!("{name}={value}\n"));
-        }
-        let version = hex(&hash.finalize()[..8]);
-        Ok(GuestEnvironment { variables, token, version })
+        Ok(told(variables, token))
     }
 
     /// The one that its processes have, as long as that is good: after a restart of the gateway only
@@ -159,4 +176,13 @@ impl Guest {
             tracing::debug!(%error, "a connection from a sandbox to models ended early");
         }
     }
+}
+
+fn told(variables: BTreeMap<String, String>, token: Option<String>) -> GuestEnvironment {
+    let mut hash = Sha256::new();
+    for (name, value) in &variables {
+        hash.update(format!("{name}={value}\n"));
+    }
+    let version = hex(&hash.finalize()[..8]);
+    GuestEnvironment { variables, token, version }
 }

@@ -17,7 +17,9 @@ mod body;
 mod book;
 mod call;
 mod config;
+mod conversations;
 mod counters;
+mod embeddings;
 mod environment;
 mod format;
 mod headers;
@@ -29,6 +31,7 @@ mod money;
 mod paths;
 mod prices;
 mod retry;
+mod runs;
 mod tally;
 mod tokens;
 mod upstream;
@@ -42,13 +45,15 @@ use std::sync::{Arc, PoisonError, RwLock};
 use nacre_wire::ApiError;
 use tokio::sync::watch;
 
-pub(crate) use call::Caller;
+pub(crate) use call::{Caller, PREFIX};
 pub use config::{
     Kind, ModelsConfig, Provider, RawModelsConfig, RawPrice, RawProvider, RawSandboxLimits,
     check_name,
 };
+pub(crate) use conversations::{Allowance, Meter};
 pub use money::Dollars;
 pub use prices::AS_OF as PRICES_AS_OF;
+pub(crate) use runs::{Chosen, Grant, RunGrant};
 
 use body::Room;
 use book::Book;
@@ -97,6 +102,7 @@ pub(crate) struct Models {
     ledger: Ledger,
     counters: Arc<Counters>,
     room: Room,
+    granted: runs::Granted,
 }
 
 /// The configuration as it is in use.
@@ -178,6 +184,7 @@ impl Models {
             ledger,
             counters: Arc::default(),
             room: Room::default(),
+            granted: runs::Granted::default(),
         }))
     }
 

@@ -4,7 +4,7 @@
 //! and what it has under way ends.
 
 use std::collections::HashMap;
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 
 use nacre_wire::models::PolicyScope;
 use nacre_wire::{ApiError, ErrorKind};
@@ -30,6 +30,8 @@ pub(crate) struct PolicyToken {
     pub(crate) limits: Limits,
     paths: Vec<PathRule>,
     pub(crate) ended: CancellationToken,
+    /// The words of the first call that no budget was left for.
+    pub(crate) spent: OnceLock<String>,
 }
 
 impl PolicyToken {
@@ -45,7 +47,8 @@ impl PolicyToken {
         };
         let limits = Limits { tokens: scope.tokens, dollars };
         let ended = CancellationToken::new();
-        Ok(Self { id: row.id.as_str().into(), limits, paths, ended, row })
+        let spent = OnceLock::new();
+        Ok(Self { id: row.id.as_str().into(), limits, paths, ended, spent, row })
     }
 
     pub(crate) fn allows_provider(&self, name: &str) -> bool {
@@ -77,9 +80,7 @@ impl PolicyToken {
 pub(crate) enum Which<'a> {
     /// By id or name.
     Named(&'a str),
-    #[cfg_attr(not(test), expect(dead_code, reason = "for whoever runs agents"))]
     Run(&'a str),
-    #[cfg_attr(not(test), expect(dead_code, reason = "for whoever runs agents"))]
     Conversation(&'a str),
     Sandbox(&'a str),
     /// What the commands of a sandbox were given.

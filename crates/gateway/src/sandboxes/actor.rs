@@ -32,12 +32,14 @@ pub(crate) struct View {
     pub(crate) failure: Option<String>,
     /// The supervisor's version, once it has said so.
     pub(crate) supervisor: Option<String>,
+    /// The paths that it passes up to us, said with that.
+    pub(crate) relays: Option<Vec<String>>,
     pub(crate) destroyed: bool,
 }
 
 impl View {
     pub(crate) fn of(phase: Phase) -> Self {
-        Self { phase, failure: None, supervisor: None, destroyed: false }
+        Self { phase, failure: None, supervisor: None, relays: None, destroyed: false }
     }
 
     pub(crate) fn failed(why: String) -> Self {
@@ -54,6 +56,7 @@ pub(crate) struct Request {
 pub(crate) struct Parts {
     pub(crate) id: SandboxId,
     pub(crate) name: Label,
+    pub(crate) run: Option<Arc<str>>,
     pub(crate) driver: Arc<dyn Driver>,
     pub(crate) store: Store,
     pub(crate) door: Door,
@@ -286,7 +289,8 @@ impl Actor {
     /// A supervisor runs: notice when it ends, and answer it.
     fn attend(&mut self) {
         let (driver, id) = (self.parts.driver.clone(), self.parts.id.clone());
-        let guest = host::Guest::new(id.clone(), self.parts.name.clone(), &self.parts.services);
+        let Parts { name, run, services, .. } = &self.parts;
+        let guest = host::Guest::new(id.clone(), name.clone(), run.clone(), services);
         self.way_up = Some(host::serve(driver.clone(), guest));
         self.exited = Some(Box::pin(async move { driver.exited(&id).await }));
     }
@@ -302,7 +306,10 @@ impl Actor {
             if let Some(version) = door.version().await {
                 view.send_if_modified(|view| {
                     let running = matches!(view.phase, Phase::Running | Phase::Paused);
-                    view.supervisor = running.then_some(version);
+                    if running {
+                        view.supervisor = Some(version.version);
+                        view.relays = Some(version.relays);
+                    }
                     running
                 });
             }

@@ -66,6 +66,7 @@ impl Sandboxes {
             spec: live.spec.clone(),
             desired: Desired::Cloning,
             created_at: now_ms(),
+            run: None,
         };
         let row = Row { name: row.id.to_string(), ..row };
         self.0.store.insert(row.clone(), None).await.map_err(errors::from_store)?;

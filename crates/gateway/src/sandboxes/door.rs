@@ -93,7 +93,7 @@ impl Door {
     }
 
     /// What the supervisor says it is; `None` when it does not say.
-    pub(crate) async fn version(&self) -> Option<String> {
+    pub(crate) async fn version(&self) -> Option<Version> {
         let request = Request::get("/supervisor/version")
             .header(http::header::HOST, "door")
             .header(generation::HEADER, generation::Range::OURS.to_string())
@@ -103,7 +103,7 @@ impl Door {
             return None;
         };
         let body = Limited::new(response.into_body(), 64 * 1024).collect().await.ok()?.to_bytes();
-        serde_json::from_slice::<Version>(&body).ok().map(|version| version.version)
+        serde_json::from_slice(&body).ok()
     }
 
     /// For calls of the gateway's own.

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use nacre_sandbox::{SandboxId, SandboxSpec};
-use nacre_wire::control::CreateSandbox;
+use nacre_wire::control::{CreateSandbox, Limits};
 use nacre_wire::{ApiError, ErrorKind};
 
 use super::actor::View;
@@ -12,18 +12,36 @@ use super::{Sandbox, Sandboxes, errors, name};
 use crate::clock::now_ms;
 use crate::routes::Role;
 use crate::secret::random_id;
-use crate::store::{Desired, Row};
+use crate::store::{Desired, Row, RunTie};
 
 impl Sandboxes {
     /// A sandbox called like a role that nobody has takes that role.
     pub(crate) async fn create(&self, wanted: CreateSandbox) -> Result<Arc<Sandbox>, ApiError> {
         let this = self.clone();
-        let making = self.0.tasks.spawn(async move { this.make(wanted).await });
+        let making = self.0.tasks.spawn(async move { this.make(wanted, None).await });
         making.await.map_err(|_| ApiError::new(ErrorKind::Internal, "creation was cut short"))?
     }
 
-    async fn make(&self, wanted: CreateSandbox) -> Result<Arc<Sandbox>, ApiError> {
-        let row = self.lay_out_row(&wanted)?;
+    /// One for a run, called like it and not started. It never outlives the run by accident: a start of
+    /// the gateway that finds it destroys it.
+    pub(crate) async fn create_for_run(
+        &self,
+        run: &str,
+        limits: Limits,
+    ) -> Result<Arc<Sandbox>, ApiError> {
+        let wanted = CreateSandbox { name: Some(run.to_owned()), limits, ..Default::default() };
+        let tie = RunTie { id: run.to_owned(), kept: false };
+        let this = self.clone();
+        let making = self.0.tasks.spawn(async move { this.make(wanted, Some(tie)).await });
+        making.await.map_err(|_| ApiError::new(ErrorKind::Internal, "creation was cut short"))?
+    }
+
+    async fn make(
+        &self,
+        wanted: CreateSandbox,
+        run: Option<RunTie>,
+    ) -> Result<Arc<Sandbox>, ApiError> {
+        let row = Row { run, ..self.lay_out_row(&wanted)? };
         let role = Role::parse(&row.name);
         self.0.store.insert(row.clone(), role).await.map_err(errors::from_store)?;
         if let Err(error) = self.0.driver.create(&row.id, &row.spec).await {
@@ -60,6 +78,7 @@ impl Sandboxes {
             spec: SandboxSpec { rootfs, limits: wanted.limits },
             desired: Desired::Creating,
             created_at: now_ms(),
+            run: None,
         })
     }
 

@@ -61,6 +61,8 @@ pub(crate) struct Sandbox {
     driver: String,
     spec: SandboxSpec,
     created_at: u64,
+    /// The one-shot run that it was made for.
+    run: Option<Arc<str>>,
     requests: mpsc::Sender<Request>,
     view: watch::Receiver<View>,
 }
@@ -133,8 +135,20 @@ impl Sandbox {
             .hint(hint))
     }
 
+    /// Whether its supervisor passes this path up to us.
+    pub(crate) async fn relays(&self, path: &str) -> bool {
+        let known = self.view.borrow().relays.clone();
+        let relays = match known {
+            Some(relays) => relays,
+            // It runs, and has not been heard of yet.
+            None => self.door.version().await.map(|version| version.relays).unwrap_or_default(),
+        };
+        let below = |prefix: &String| path.strip_prefix(prefix.as_str());
+        relays.iter().filter_map(below).any(|rest| rest.is_empty() || rest.starts_with('/'))
+    }
+
     /// For calls of the gateway's own to its supervisor.
-    fn client(&self) -> Client {
+    pub(crate) fn client(&self) -> Client {
         Client::new(Arc::new(self.door.clone()), "")
     }
 
@@ -160,6 +174,7 @@ impl Sandbox {
             rootfs: self.spec.rootfs.as_ref().map(WirePath::from),
             failure: view.failure,
             supervisor: view.supervisor,
+            run: self.run.as_deref().map(str::to_owned),
         }
     }
 }
@@ -193,6 +208,11 @@ impl Sandboxes {
 
     pub(crate) fn egress(&self) -> &Egress {
         &self.0.services.egress
+    }
+
+    /// It is one like any other from now on.
+    pub(crate) async fn keep_after_run(&self, sandbox: &Sandbox) -> Result<(), ApiError> {
+        self.0.store.keep_after_run(&sandbox.id).await.map_err(errors::from_store)
     }
 
     /// By name first, then by id.
@@ -255,9 +275,11 @@ impl Sandboxes {
         let (requests, receiver) = mpsc::channel(16);
         let door = Door::new(self.0.driver.clone(), row.id.clone());
         let label = Label::new(&row.name);
+        let run: Option<Arc<str>> = row.run.as_ref().map(|run| run.id.as_str().into());
         let parts = actor::Parts {
             id: row.id.clone(),
             name: label.clone(),
+            run: run.clone(),
             driver: self.0.driver.clone(),
             store: self.0.store.clone(),
             door: door.clone(),
@@ -275,6 +297,7 @@ impl Sandboxes {
             driver: row.driver,
             spec: row.spec,
             created_at: row.created_at,
+            run,
             requests,
             view,
         });

@@ -18,6 +18,12 @@ const RESERVED: &[&str] = &[
     "policy-tokens",
     "usage",
     "calls",
+    "runs",
+    "memory",
+    "knowledge",
+    "publications",
+    "conductor",
+    "writer",
 ];
 
 /// A lower case letter, then up to 31 lower case letters, digits and dashes.

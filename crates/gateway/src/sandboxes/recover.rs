@@ -61,6 +61,7 @@ impl Sandboxes {
                     spec: SandboxSpec::default(),
                     desired: Desired::Stopped,
                     created_at: now_ms(),
+                    run: None,
                 };
                 self.0.store.insert(row.clone(), None).await.map_err(errors::from_store)?;
                 let then = if found == SandboxState::Stopped { Then::Nothing } else { Then::Stop };

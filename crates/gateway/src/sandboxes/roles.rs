@@ -138,6 +138,7 @@ impl Sandbox {
             driver: self.driver.clone(),
             spec: self.spec.clone(),
             created_at: self.created_at,
+            run: self.run.clone(),
             requests: self.requests.clone(),
             view: self.view.clone(),
         }

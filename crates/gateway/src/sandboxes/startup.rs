@@ -65,6 +65,8 @@ fn recover(row: Row, driver: &str, found: Option<SandboxState>) -> Recovery {
     match (row.desired, found) {
         // A copy that never came to be anything's dev can be made again.
         (Desired::Destroying | Desired::Cloning, _) => Recovery::FinishDestroy(row),
+        // Nobody waits for a run that was cut off.
+        _ if row.run.as_ref().is_some_and(|run| !run.kept) => Recovery::FinishDestroy(row),
         (Desired::Creating, None) => Recovery::Forget(row),
         (_, None) => Recovery::Unusable { row, why: "its files are gone" },
         (desired, Some(found)) => Recovery::Adopt { row, found, then: step(desired, found) },
@@ -110,6 +112,7 @@ fn free_name(name: &str, taken: &[String]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::store::RunTie;
     use nacre_sandbox::SandboxSpec;
 
     fn row(id: &str, desired: Desired) -> Row {
@@ -120,6 +123,7 @@ mod tests {
             spec: SandboxSpec::default(),
             desired,
             created_at: 1,
+            run: None,
         }
     }
 
@@ -135,6 +139,22 @@ mod tests {
             other => panic!("{other:?}"),
         };
         assert_eq!(word, expected, "{desired:?}");
+    }
+
+    #[test]
+    fn a_sandbox_never_outlives_its_run_unless_it_is_kept() {
+        let check = |kept, found: Option<SandboxState>, destroyed| {
+            let run = Some(RunTie { id: "run-1".to_owned(), kept });
+            let row = Row { run, ..row("sb-1", Desired::Running) };
+            let found = found.map(|state| (row.id.clone(), state)).into_iter().collect();
+            let plan = plan(vec![row], "fake", found);
+            let destroys = matches!(&plan[..], [Recovery::FinishDestroy(_)]);
+            assert_eq!(destroys, destroyed, "{plan:?}");
+        };
+        check(false, Some(SandboxState::Running), true);
+        check(false, Some(SandboxState::Stopped), true);
+        check(false, None, true);
+        check(true, Some(SandboxState::Running), false);
     }
 
     #[test]

@@ -25,7 +25,7 @@ pub(crate) use passkeys::PasskeyRow;
 pub(crate) use policy_tokens::PolicyTokenRow;
 pub(crate) use roles::Move;
 pub(crate) use sessions::{SIGN_IN_LIFETIME, SessionRow};
-pub(crate) use tables::{Desired, Row};
+pub(crate) use tables::{Desired, Row, RunTie};
 pub(crate) use tokens::TokenRow;
 
 use crate::wal;

@@ -214,6 +214,7 @@ mod tests {
             spec: SandboxSpec::default(),
             desired,
             created_at: 1,
+            run: None,
         }
     }
 

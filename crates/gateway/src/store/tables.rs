@@ -56,6 +56,17 @@ pub(crate) struct Row {
     pub(crate) spec: SandboxSpec,
     pub(crate) desired: Desired,
     pub(crate) created_at: u64,
+    /// The one-shot run that it was made for.
+    pub(crate) run: Option<RunTie>,
+}
+
+/// What binds a sandbox to its run.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct RunTie {
+    pub(crate) id: String,
+    /// It stays when the run is over. Otherwise it never outlives it.
+    #[serde(default)]
+    pub(crate) kept: bool,
 }
 
 /// [`SandboxSpec`] as JSON; fields are only ever added.
@@ -64,6 +75,8 @@ pub(crate) struct Row {
 struct StoredSpec {
     rootfs: Option<WirePath>,
     limits: Limits,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    run: Option<RunTie>,
 }
 
 impl Store {
@@ -115,6 +128,19 @@ impl Store {
         .await
     }
 
+    /// From now on the sandbox is one like any other.
+    pub(crate) async fn keep_after_run(&self, id: &SandboxId) -> Result<(), StoreError> {
+        let id = id.as_str().to_owned();
+        self.run(move |connection| {
+            connection.execute(
+                "UPDATE sandboxes SET spec = json_set(spec, '$.run.kept', json('true')) WHERE id = ?",
+                [id],
+            )?;
+            Ok(())
+        })
+        .await
+    }
+
     /// Removes the row and with it the roles that pointed there.
     pub(crate) async fn delete(&self, id: &SandboxId) -> Result<(), StoreError> {
         let id = id.as_str().to_owned();
@@ -147,6 +173,7 @@ fn insert_row(connection: &Connection, row: &Row) -> Result<(), StoreError> {
     let stored = StoredSpec {
         rootfs: row.spec.rootfs.as_ref().map(WirePath::from),
         limits: row.spec.limits,
+        run: row.run.clone(),
     };
     let spec = parse(row.id.as_str(), "spec", serde_json::to_string(&stored))?;
     let inserted = connection.execute(
@@ -180,6 +207,7 @@ fn read_row(row: &rusqlite::Row<'_>) -> Result<Row, StoreError> {
         spec: SandboxSpec { rootfs: spec.rootfs.map(|path| path.0), limits: spec.limits },
         desired: parse(&id, "desired", Desired::parse(&desired).ok_or(&desired))?,
         created_at: u64::try_from(row.get::<_, i64>(5)?).unwrap_or(0),
+        run: spec.run,
         id: parse(&id, "id", id.parse())?,
     })
 }
@@ -207,6 +235,7 @@ mod tests {
             },
             desired: Desired::Creating,
             created_at: 42,
+            run: Some(RunTie { id: format!("run-{id}"), kept: false }),
         }
     }
 
@@ -222,6 +251,9 @@ mod tests {
         let id = "sb-1".parse().unwrap();
         store.set_desired(&id, Desired::Running).await.unwrap();
         assert_eq!(store.sandboxes().await.unwrap()[0].desired, Desired::Running);
+        store.keep_after_run(&id).await.unwrap();
+        let kept = Some(RunTie { id: "run-sb-1".to_owned(), kept: true });
+        assert_eq!(store.sandboxes().await.unwrap()[0].run, kept);
         store.delete(&id).await.unwrap();
         assert_eq!(store.roles().await.unwrap(), []);
     }

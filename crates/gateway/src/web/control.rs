@@ -8,6 +8,7 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::{any, delete, get, post, put};
 use axum::{Json, Router};
 use http::header::{CACHE_CONTROL, CONTENT_TYPE};
+use http::uri::PathAndQuery;
 use http::{HeaderMap, Method, Request, StatusCode, Uri};
 use nacre_wire::control::{
     CreateSandbox, GatewayStatus, SandboxInfo, SandboxList, Shutdown, Stats,
@@ -20,14 +21,16 @@ use super::board::Notes;
 use super::headers::Forwarded;
 use super::intent::FormToken;
 use super::proxy::{self, Way};
-use super::{App, Entrance, access, board, egress, follow, models, reply, roles, telemetry};
+use super::{App, Entrance, access, board, egress, follow, models, reply, roles, runs, telemetry};
+use crate::brain;
+use crate::knowledge::{self, Scope, Writer};
 use crate::observe::Via;
 use crate::sandboxes::errors;
 use crate::sandboxes::policy::Op;
 
 /// An [`ApiError`] as a response.
-pub(super) struct Failure(ApiError);
-pub(super) type Answer<T> = Result<T, Failure>;
+pub(crate) struct Failure(ApiError);
+pub(crate) type Answer<T> = Result<T, Failure>;
 pub(super) type Shared = State<Arc<App>>;
 
 impl From<ApiError> for Failure {
@@ -70,6 +73,12 @@ pub(crate) fn router(app: Arc<App>) -> Router {
         .route("/policy-tokens/{id}", delete(models::revoke_token))
         .route("/usage", get(models::usage))
         .route("/calls", get(models::calls))
+        .route("/runs", get(runs::list).post(runs::start))
+        .route("/runs/{id}", get(runs::show).delete(runs::cancel))
+        .route("/runs/{id}/input", put(runs::input))
+        .route("/runs/{id}/events", get(runs::events))
+        .route("/runs/{id}/files", get(runs::files))
+        .route("/runs/{id}/patch", get(runs::patch))
         .route("/{name}", get(show).delete(destroy))
         .route("/{name}/start", post(start))
         .route("/{name}/stop", post(stop))
@@ -84,7 +93,13 @@ pub(crate) fn router(app: Arc<App>) -> Router {
         .route("/{name}/door", any(door))
         .route("/{name}/door/", any(door))
         .route("/{name}/door/{*rest}", any(door))
-        .merge(board::router());
+        .merge(board::router())
+        .merge(brain::http::router(app.brain.clone()))
+        .merge(knowledge::admin::router(app.knowledge.clone()))
+        .merge(knowledge::writer_router(Writer {
+            knowledge: app.knowledge.clone(),
+            scope: Scope::Roles,
+        }));
     Router::new()
         .nest("/admin/sandboxes", sandboxes)
         .layer(Extension(Notes::default()))
@@ -207,7 +222,7 @@ async fn door(
     request: Request<Body>,
 ) -> Answer<Response> {
     let sandbox = app.sandboxes.find(&name)?;
-    let path = behind_door(request.uri())
+    let path: PathAndQuery = behind_door(request.uri())
         .parse()
         .map_err(|_| ApiError::new(ErrorKind::InvalidRequest, "the path is malformed"))?;
     let peer = match entrance {
@@ -215,7 +230,8 @@ async fn door(
         Entrance::Unix => None,
     };
     let way = Way { observer: &app.observer, sandbox: &sandbox, via: Via::Door };
-    let forwarded = Forwarded::by_name(app.auth.user(), peer);
+    let mut forwarded = Forwarded::by_name(app.auth.user(), peer);
+    forwarded.ticket = app.tickets.make(&sandbox, request.method(), &path).await?;
     Ok(proxy::forward(way, path, forwarded, request).await)
 }
 

@@ -51,6 +51,7 @@ impl Passage {
             prefix: role.prefix(),
             secure: visitor.secure,
             jar: Some(Jar { role: *role, secure: visitor.secure, own_host: false }),
+            ticket: None,
         }
     }
 }

@@ -9,6 +9,8 @@ use http::header::{
 };
 use http::{HeaderMap, HeaderName, HeaderValue};
 
+use nacre_wire::conductor::TICKET;
+
 use super::cookies::Jar;
 
 static USER: HeaderName = HeaderName::from_static("x-nacre-user");
@@ -36,12 +38,15 @@ pub(crate) struct Forwarded {
     pub(crate) secure: bool,
     /// Whose cookies cross; none do when no role is asked.
     pub(crate) jar: Option<Jar>,
+    /// For what the supervisor passes up to us again.
+    pub(crate) ticket: Option<HeaderValue>,
 }
 
 impl Forwarded {
     /// To a sandbox by its name, for programs: no role, and so no cookies.
     pub(crate) fn by_name(user: HeaderValue, peer: Option<IpAddr>) -> Self {
-        Self { user, peer: peer.and_then(address), prefix: "", secure: false, jar: None }
+        let peer = peer.and_then(address);
+        Self { user, peer, prefix: "", secure: false, jar: None, ticket: None }
     }
 }
 
@@ -82,6 +87,9 @@ pub(crate) fn inward(headers: &mut HeaderMap, forwarded: &Forwarded) {
     }
     if !forwarded.prefix.is_empty() {
         headers.insert(FORWARDED_PREFIX.clone(), HeaderValue::from_static(forwarded.prefix));
+    }
+    if let Some(ticket) = &forwarded.ticket {
+        headers.insert(TICKET, ticket.clone());
     }
     restore_upgrade(headers, upgrade);
 }
@@ -204,6 +212,7 @@ mod tests {
             ("x-private", "1"),
             ("x-nacre-user", "mallory"),
             ("x-nacre-admin", "yes"),
+            ("x-nacre-ticket", "forged"),
             ("x-forwarded-for", "8.8.8.8"),
             ("forwarded", "for=8.8.8.8"),
             ("te", "gzip;q=0.5, Trailers"),
@@ -217,6 +226,7 @@ mod tests {
                 prefix: "/dev",
                 secure: true,
                 jar: Some(Jar { role: Role::Dev, secure: true, own_host: false }),
+                ticket: Some(HeaderValue::from_static("t")),
             },
         );
         let expected = map(&[
@@ -225,6 +235,7 @@ mod tests {
             ("te", "trailers"),
             ("connection", "te"),
             ("x-nacre-user", "did:web:alice.net"),
+            ("x-nacre-ticket", "t"),
             ("x-forwarded-host", "127.0.0.1:8080"),
             ("cookie", "a=1"),
             ("x-forwarded-proto", "https"),

@@ -21,11 +21,12 @@ mod intent;
 pub(crate) mod lanes;
 mod lean;
 mod models;
-mod pages;
+pub(crate) mod pages;
 mod ports;
 mod proxy;
 pub(crate) mod reply;
 mod roles;
+mod runs;
 pub(crate) mod serve;
 mod socket;
 mod target;
@@ -53,12 +54,17 @@ use tokio_util::task::AbortOnDropHandle;
 use tower::ServiceExt;
 
 use crate::auth::Auth;
+use crate::brain::Brain;
+use crate::knowledge::Knowledge;
 use crate::observe::{Observer, Via};
 use crate::provider::{Caller, Models};
+use crate::relayed::Tickets;
 use crate::routes::{Owner, Part, Role};
+use crate::runs::Runs;
 use crate::sandboxes::Sandboxes;
 use crate::sandboxes::roles::Tie;
 use away::Asker;
+pub(crate) use control::{Answer, Failure};
 use decide::{Passage, Step};
 use intent::FormToken;
 use lean::Begun;
@@ -80,6 +86,10 @@ pub(crate) enum Entrance {
 pub(crate) struct App {
     pub(crate) sandboxes: Sandboxes,
     pub(crate) models: Arc<Models>,
+    pub(crate) runs: Runs,
+    pub(crate) knowledge: Arc<Knowledge>,
+    pub(crate) brain: Brain,
+    pub(crate) tickets: Tickets,
     pub(crate) auth: Arc<Auth>,
     pub(crate) observer: Arc<Observer>,
     pub(crate) data_dir: PathBuf,
@@ -130,6 +140,10 @@ impl Site {
     async fn answer_owner(&self, target: &Target, request: Request<Body>) -> Response {
         match target.row.owner {
             Owner::Gateway(Part::Control) => Box::pin(self.control(Entrance::Unix, request)).await,
+            // Conversations ask models by the way that everybody takes.
+            Owner::Gateway(Part::Provider) => {
+                Box::pin(self.app.models.answer(Caller::Outside, request)).await
+            }
             Owner::Gateway(_) | Owner::Role(_) => nothing_here(&request),
         }
     }
@@ -198,13 +212,22 @@ impl Site {
                 }
             };
         };
-        let forwarded = passage.forwarded(&self.app);
+        let mut forwarded = passage.forwarded(&self.app);
+        let ticket = self.app.tickets.make(&sandbox, request.method(), &passage.path);
+        let way = Way { observer: &self.app.observer, sandbox: &sandbox, via: Via::Role(role) };
+        forwarded.ticket = match ticket.await {
+            Ok(ticket) => ticket,
+            Err(error) => {
+                let mut response = reply::error(&error);
+                way.sign(response.headers_mut());
+                return response;
+            }
+        };
         let upgrade = request.headers().contains_key(UPGRADE);
         if upgrade {
             let tie = self.app.sandboxes.tie(role, &sandbox, passage.pass.ended().clone());
             request.extensions_mut().insert(tie);
         }
-        let way = Way { observer: &self.app.observer, sandbox: &sandbox, via: Via::Role(role) };
         let response = proxy::forward(way, passage.path, forwarded, request).await;
         self.app.sandboxes.health(role).count(upgrade, response.status().as_u16());
         response

@@ -166,6 +166,7 @@ impl Site {
             prefix: "",
             secure: visitor.secure,
             jar: Some(Jar { role, secure: visitor.secure, own_host: true }),
+            ticket: None,
         };
         let way = Way { observer: &self.app.observer, sandbox: &sandbox, via: Via::Role(role) };
         let response = proxy::forward(way, path, forwarded, request).await;

@@ -122,6 +122,10 @@ impl Host {
         runtime.shutdown_background();
     }
 
+    pub(crate) fn gateway(&self) -> &RunningGateway {
+        &self.running.as_ref().unwrap().1
+    }
+
     pub(crate) fn admin(&self) -> Client {
         Client::unix(self.data.path().join(SOCKET_FILE))
     }

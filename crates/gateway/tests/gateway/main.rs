@@ -4,11 +4,13 @@
 
 mod board;
 mod bodies;
+mod brain;
 mod browser;
 mod egress;
 mod framing;
 mod host;
 mod hostile;
+mod knowledge;
 mod lean;
 mod lifecycle;
 mod lost;
@@ -22,6 +24,7 @@ mod proxy;
 mod raw;
 mod recovery;
 mod roles;
+mod runs;
 mod same;
 mod sessions;
 mod sign_in;

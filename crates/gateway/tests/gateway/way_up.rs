@@ -19,7 +19,11 @@ async fn heard(host: &Host, name: &str) -> nacre_wire::client::Result<Version> {
 }
 
 fn ours() -> Version {
-    Version { version: env!("CARGO_PKG_VERSION").to_owned(), protocol: Range::OURS }
+    Version {
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        protocol: Range::OURS,
+        relays: Vec::new(),
+    }
 }
 
 #[tokio::test]

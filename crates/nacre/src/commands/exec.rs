@@ -167,7 +167,7 @@ fn parse_env(text: &str) -> Result<(String, Option<String>), String> {
 }
 
 /// A number and a unit (`ms`, `s`, `m`, `h`), any number of times; a bare number is seconds.
-fn parse_duration(text: &str) -> Result<Duration, String> {
+pub(crate) fn parse_duration(text: &str) -> Result<Duration, String> {
     let bad = || format!("\"{text}\" is not a time: use something like 30s, 5m or 1h30m");
     if let Ok(seconds) = text.parse::<u64>() {
         return Ok(Duration::from_secs(seconds));

@@ -2,7 +2,9 @@
 
 pub(crate) mod attach;
 pub(crate) mod audit;
+pub(crate) mod chat;
 pub(crate) mod completions;
+pub(crate) mod conversations;
 pub(crate) mod cp;
 pub(crate) mod dev;
 pub(crate) mod diff;
@@ -13,16 +15,22 @@ pub(crate) mod exec;
 pub(crate) mod forward;
 pub(crate) mod history;
 pub(crate) mod kill;
+pub(crate) mod knowledge;
 pub(crate) mod login;
 pub(crate) mod logs;
 pub(crate) mod ls;
 pub(crate) mod man;
+pub(crate) mod memory;
 pub(crate) mod ports;
 pub(crate) mod process;
 pub(crate) mod provider;
 pub(crate) mod ps;
+pub(crate) mod publications;
+pub(crate) mod publish;
 pub(crate) mod register;
 pub(crate) mod restore;
+pub(crate) mod run;
+pub(crate) mod runs;
 pub(crate) mod sandbox;
 pub(crate) mod sessions;
 pub(crate) mod shell;
@@ -86,7 +94,15 @@ pub(crate) fn run(cli: Cli) -> Result<ExitCode> {
         Command::Audit(command) => wait(audit::run(command, &context)),
         Command::Provider(command) => wait(provider::run(command, &context)),
         Command::Usage(command) => wait(usage::run(command, &context)),
+        Command::Memory(command) => wait(memory::run(command, &context)),
+        Command::Knowledge(command) => wait(knowledge::run(command, &context)),
+        Command::Publish(command) => wait(publish::run(command, &context)),
+        Command::Publications(command) => wait(publications::run(command, &context)),
+        Command::Chat(command) => wait(chat::run(command, &context)),
+        Command::Conversations(command) => wait(conversations::run(command, &context)),
         Command::Status(command) => wait(status::run(command, &context)),
+        Command::Run(command) => wait(run::run(*command, &context)),
+        Command::Runs(command) => wait(runs::run(command, &context)),
         Command::Exec(command) => wait(exec::run(command, &context)),
         Command::Shell(command) => wait(shell::run(command, &context)),
         Command::Ps(command) => wait(ps::run(command, &context)),

@@ -103,6 +103,7 @@ mod tests {
             rootfs: None,
             failure: failure.map(str::to_owned),
             supervisor: Some("0.1.0".to_owned()),
+            run: None,
         };
         let status = GatewayStatus {
             version: "0.1.0".to_owned(),

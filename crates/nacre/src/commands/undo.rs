@@ -92,6 +92,12 @@ pub(crate) struct Choices {
     expected: Option<u64>,
 }
 
+impl Manner {
+    pub(crate) fn how(&self) -> How {
+        self.rest.how(self.path.as_deref())
+    }
+}
+
 impl Choices {
     pub(crate) fn how(&self, path: Option<&str>) -> How {
         How {
@@ -119,7 +125,7 @@ pub(crate) async fn run(command: Undo, context: &Context) -> Result<ExitCode> {
 }
 
 pub(crate) async fn run_redo(command: Redo, context: &Context) -> Result<ExitCode> {
-    let how = command.manner.rest.how(command.manner.path.as_deref());
+    let how = command.manner.how();
     at_door(&command.which.sandbox, context, async |door| {
         let ask_for = async |how: &How| door.redo(&RedoRequest { how: how.clone() }).await;
         conflicts::settle(how, Deed::Redo, context, ask_for).await
@@ -129,7 +135,7 @@ pub(crate) async fn run_redo(command: Redo, context: &Context) -> Result<ExitCod
 
 impl Undo {
     fn request(&self) -> Result<UndoRequest> {
-        let how = self.manner.rest.how(self.manner.path.as_deref());
+        let how = self.manner.how();
         let request = UndoRequest { how, ..UndoRequest::default() };
         let by = |author| Some(By::Author { author });
         if self.last_command {

@@ -163,7 +163,8 @@ pub(crate) fn run(command: Up, context: &Context) -> Result<ExitCode> {
             tell(&report, &command, context)?;
             return Ok(ExitCode::SUCCESS);
         }
-        let driver = Arc::new(driver::open(&context.data_dir, driver::PARKED)?);
+        let driver =
+            Arc::new(driver::open(&context.data_dir, driver::PARKED, config.host_directories)?);
         let gateway = Gateway::start(config.gateway, driver).await?;
         serve(gateway, began, &command, context).await
     });

@@ -6,9 +6,10 @@ mod progress;
 mod stream;
 mod target;
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-use nacre_wire::client::{Client, WriteOptions};
+use hyper::body::Incoming;
+use nacre_wire::client::{Body, Client, WriteOptions};
 use nacre_wire::files::{FileKind, Stat};
 use nacre_wire::path::to_query;
 use serde::Serialize;
@@ -42,6 +43,21 @@ pub(crate) async fn upload(door: &Client, from: &Path, to: &Place) -> Result<Cop
         door.write_stream(&place, body, &options).await?;
     }
     Ok(Copied { bytes: progress.finish() })
+}
+
+/// A folder as a tar stream.
+pub(crate) fn packed(folder: PathBuf) -> Body {
+    local::pack(folder, Progress::start(None))
+}
+
+/// A tar stream as a folder, which is made when it is missing.
+pub(crate) async fn unpacked(body: Incoming, folder: PathBuf) -> Result<()> {
+    const NEW: u32 = 0o755;
+    let mode = std::fs::metadata(&folder).map_or(NEW, |metadata| local::mode(&metadata));
+    let progress = Progress::start(None);
+    local::unpack(body, folder, mode, progress.clone()).await?;
+    progress.finish();
+    Ok(())
 }
 
 /// From a sandbox to this machine.

@@ -28,7 +28,7 @@ pub(super) async fn check(data_dir: &Path) -> Vec<Check> {
             )];
         }
     };
-    let driver = match driver::open(scratch.path(), driver::NOTHING_PARKED) {
+    let driver = match driver::open(scratch.path(), driver::NOTHING_PARKED, Vec::new()) {
         Ok(driver) => driver,
         Err(Failure::Error { message, .. }) => return vec![failed("sandbox", message, REMEDY)],
         Err(Failure::BrokenPipe) => return Vec::new(),

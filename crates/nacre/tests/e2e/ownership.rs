@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use futures_util::SinkExt;
 use http::StatusCode;
 use nacre_gateway::routes::{Auth, Owner, Part, Role, Row, TABLE};
+use nacre_wire::conductor::relayed;
 use tokio_tungstenite::tungstenite::Message;
 
 use crate::browser::{Answer, Browser, Socket, next};
@@ -124,6 +125,14 @@ async fn the_sandbox_answers(browser: &Browser, owners: &Owners, role: Role, pat
         let answer = browser.get(path, &[]).await;
         assert!(!answer.headers.contains_key("x-app"), "an app answered {path}");
         assert_eq!(answer.headers["x-nacre-role"], role.as_str(), "{path}");
+        return;
+    }
+    if relayed(seen) {
+        // The host's, by way of the supervisor: there is no such call.
+        let answer = browser.get(path, &[]).await;
+        assert!(!answer.headers.contains_key("x-app"), "an app answered {path}");
+        assert_eq!(answer.headers["x-nacre-role"], role.as_str(), "{path}");
+        assert_eq!(answer.json()["error"]["kind"], "not_found", "{path}");
         return;
     }
     if seen == "/ws" {

@@ -83,6 +83,11 @@ impl Events {
         self.inner.last.send_replace(last);
     }
 
+    /// How many clients there are now, and when that changes.
+    pub(crate) fn clients(&self) -> watch::Receiver<usize> {
+        self.inner.clients.subscribe()
+    }
+
     /// The number of the last event.
     pub fn last(&self) -> u64 {
         self.ring().last()

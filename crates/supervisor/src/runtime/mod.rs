@@ -41,7 +41,7 @@ pub(crate) use config::FILE as CONFIG;
 pub use http::router;
 pub(crate) use probe::connect;
 pub use proxy::front;
-pub(crate) use proxy::{Broken, exchange, is_navigation, keep_end_to_end};
+pub(crate) use proxy::{Broken, exchange, exchange_over, is_navigation, keep_end_to_end};
 
 use self::log::Log;
 use self::manager::{Awaited, Entry, Manager, Message, Order, View};

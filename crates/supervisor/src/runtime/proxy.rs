@@ -1,5 +1,5 @@
-//! The way from the door to the app: every path that is neither the supervisor's own nor that of another
-//! port goes to the port of `[runtime]`, streamed both ways, upgrades as raw bytes.
+//! The way from the door to the app: every path that is neither the supervisor's own, nor the host's, nor
+//! that of another port goes to the port of `[runtime]`, streamed both ways, upgrades as raw bytes.
 
 use std::io;
 
@@ -11,6 +11,8 @@ use http::header::{self, HeaderMap, HeaderName, HeaderValue};
 use http::uri::PathAndQuery;
 use http::{Method, Request, StatusCode, Uri};
 use hyper_util::rt::TokioIo;
+use nacre_wire::client::BoxStream;
+use nacre_wire::conductor;
 use nacre_wire::processes::ProcessState;
 use nacre_wire::relay::{Answer, Link, Upload, join};
 use nacre_wire::{ApiError, ErrorKind};
@@ -19,6 +21,7 @@ use super::manager::Entry;
 use super::{Runtime, probe, waiting};
 use crate::failure::Failure;
 use crate::ports::{self, Mounted};
+use crate::upward::Upward;
 
 const RETRY_AFTER: HeaderValue = HeaderValue::from_static("1");
 static FORWARDED_HOST: HeaderName = HeaderName::from_static("x-forwarded-host");
@@ -34,9 +37,16 @@ static HOP_BY_HOP: [HeaderName; 8] = [
 ];
 
 /// Stands before all routes: decides whose the request is.
-pub async fn front(State(runtime): State<Runtime>, request: Request<Body>, next: Next) -> Response {
+pub async fn front(
+    State((runtime, upward)): State<(Runtime, Upward)>,
+    request: Request<Body>,
+    next: Next,
+) -> Response {
     if is_ours(request.uri().path()) {
         return next.run(request).await;
+    }
+    if conductor::relayed(request.uri().path()) {
+        return upward.pass(request).await;
     }
     if let Some(mounted) = Mounted::read(&request) {
         return ports::answer(mounted, request).await;
@@ -84,10 +94,18 @@ pub(crate) async fn exchange(port: u16, mut request: Request<Body>) -> Result<Re
     let stream = probe::connect(port).await.map_err(|_| Broken::Unreachable)?;
     // A socket answers with small messages that should not wait for each other.
     let _ = stream.set_nodelay(true);
-    let link = Link::open(Box::new(stream), None).await.map_err(Broken::Off)?;
+    inward(&mut request, port);
+    exchange_over(Box::new(stream), request).await
+}
+
+/// One request over a connection of its own, whose head is as the other side should see it.
+pub(crate) async fn exchange_over(
+    stream: BoxStream,
+    mut request: Request<Body>,
+) -> Result<Response, Broken> {
+    let link = Link::open(stream, None).await.map_err(Broken::Off)?;
     let client =
         request.headers().contains_key(header::UPGRADE).then(|| hyper::upgrade::on(&mut request));
-    inward(&mut request, port);
     match link.exchange(Upload::of(request)).await.map_err(|failed| Broken::Off(failed.error))? {
         Answer::Response(mut response) => {
             keep_end_to_end(response.headers_mut(), false);

@@ -3,12 +3,14 @@
 //! [`Client`] owns a small stack of idle connections and nothing else; it is cheap to clone and
 //! safe to share. Commands and watches each take a connection of their own.
 
+mod conductor;
 mod egress;
 mod exec;
 mod files;
 mod history;
 mod ports;
 mod processes;
+mod runs;
 mod watch;
 
 use std::io;
@@ -36,10 +38,12 @@ use crate::relay::{Answer, Link, Raw, Upload};
 use crate::status::{Health, SupervisorStats, Version};
 use crate::{ApiError, ErrorKind};
 
+pub use conductor::ConversationStream;
 pub use exec::{ExecEvent, ExecInput, ExecOutput, ExecSession, Finished};
 pub use files::{ReadRange, WriteOptions};
 pub use history::ListHistory;
-pub use processes::{EventStream, LogReader, Seen};
+pub use processes::{EventStream, LineReader, LogReader, Seen};
+pub use runs::RunEvents;
 pub use watch::WatchStream;
 
 /// A connection to the other side of a door.

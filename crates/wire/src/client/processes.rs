@@ -1,9 +1,12 @@
 //! The processes of `nacre.toml`, their logs, and the events of a sandbox.
 
+use std::marker::PhantomData;
+
 use bytes::{Buf, BytesMut};
-use http::Method;
+use http::{Method, Response};
 use http_body_util::BodyExt;
 use hyper::body::Incoming;
+use serde::de::DeserializeOwned;
 use tokio_tungstenite::tungstenite::Message;
 
 use super::exec::next_message;
@@ -51,7 +54,7 @@ impl Client {
         let name = text_to_query(name);
         let path = format!("/supervisor/processes/{name}/log?after={after}&follow={follow}");
         let response = self.send(self.request(Method::GET, &path, empty())?).await?;
-        Ok(LogReader { body: response.into_body(), buffer: BytesMut::new() })
+        Ok(LineReader::new(response))
     }
 
     /// What happens from now on, or since what was seen last.
@@ -65,15 +68,23 @@ impl Client {
 }
 
 /// Lines of a log as they come.
+pub type LogReader = LineReader<LogLine>;
+
+/// One JSON object a line, as they come.
 #[derive(Debug)]
-pub struct LogReader {
+pub struct LineReader<T> {
     body: Incoming,
     buffer: BytesMut,
+    lines: PhantomData<fn() -> T>,
 }
 
-impl LogReader {
+impl<T: DeserializeOwned> LineReader<T> {
+    pub(super) fn new(response: Response<Incoming>) -> Self {
+        Self { body: response.into_body(), buffer: BytesMut::new(), lines: PhantomData }
+    }
+
     /// `None` at the end.
-    pub async fn next(&mut self) -> Result<Option<LogLine>> {
+    pub async fn next(&mut self) -> Result<Option<T>> {
         loop {
             if let Some(end) = self.buffer.iter().position(|byte| *byte == b'\n') {
                 let line = self.buffer.split_to(end);
@@ -81,7 +92,7 @@ impl LogReader {
                 return serde_json::from_slice(&line).map(Some).map_err(Error::protocol);
             }
             if self.buffer.len() > LONGEST_LINE {
-                return Err(Error::Protocol("a line of the log has no end".to_owned()));
+                return Err(Error::Protocol("a line has no end".to_owned()));
             }
             match self.body.frame().await {
                 None => return Ok(None),

@@ -104,6 +104,7 @@ fn door() -> Vec<Call> {
     [
         (HttpMethod::Get, "door_get"),
         (HttpMethod::Post, "door_post"),
+        (HttpMethod::Patch, "door_patch"),
         (HttpMethod::Put, "door_put"),
         (HttpMethod::Delete, "door_delete"),
     ]

@@ -6,10 +6,13 @@
 
 mod access;
 mod call;
+mod conductor;
 mod control;
 mod egress;
 mod history;
+mod knowledge;
 mod models;
+mod runs;
 mod supervisor;
 
 use std::collections::BTreeMap;
@@ -25,19 +28,22 @@ use crate::error::ErrorBody;
 use crate::events::EventMessage;
 use crate::exec::{ClientControl, ServerControl};
 use crate::processes::LogLine;
+use crate::runs::RunEvent;
 use crate::watch::WatchMessage;
 
 const DESCRIPTION: &str = "\
 Calls under /supervisor are answered inside a sandbox; behind the gateway they are found under \
 /admin/sandboxes/{name}/door, and those of the live sandbox also at the root. Calls under \
-/admin/sandboxes are the gateway's own. WebSockets are described as GET with 101; the schemas \
+/admin/sandboxes are the gateway's own. Those under /conductor are passed up by a sandbox to the \
+gateway, which has them under /admin/sandboxes/conductor as well. WebSockets are described as GET with 101; the schemas \
 ClientControl, ServerControl, WatchMessage and EventMessage are their text messages.";
 
 pub fn document() -> OpenApi {
     let mut schemas = Schemas::default();
     let mut paths = Paths::new();
     let gateway = control::calls().into_iter().chain(access::calls());
-    let gateway = gateway.chain(egress::calls()).chain(models::calls());
+    let gateway = gateway.chain(egress::calls()).chain(models::calls()).chain(runs::calls());
+    let gateway = gateway.chain(conductor::calls()).chain(knowledge::calls());
     for call in supervisor::calls().into_iter().chain(gateway) {
         let Call { method, path, operation, schemas: used } = call;
         schemas.merge(used);
@@ -49,6 +55,7 @@ pub fn document() -> OpenApi {
     schemas.add::<WatchMessage>();
     schemas.add::<EventMessage>();
     schemas.add::<LogLine>();
+    schemas.add::<RunEvent>();
     let components = ComponentsBuilder::new()
         .schemas_from_iter(schemas.into_inner())
         .response(ERROR, error_response());

@@ -72,6 +72,17 @@ impl Ledger {
         .await
     }
 
+    /// Of a call whose end nobody saw, the reservation counts.
+    pub(crate) async fn cost_of_conversation(&self, id: &str) -> Result<Dollars, ApiError> {
+        let id = id.to_owned();
+        self.ask(move |connection| {
+            let sum =
+                "SELECT total(nanodollars) FROM calls WHERE conversation = ? AND state <> 'failed'";
+            connection.query_row(sum, [id], |row| Ok(Dollars(whole(row, 0)?)))
+        })
+        .await
+    }
+
     /// Newest first, older than `before`.
     pub(crate) async fn calls(
         &self,

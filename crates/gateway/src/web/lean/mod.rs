@@ -35,6 +35,8 @@ use nacre_sandbox::BoxStream;
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt, ReadBuf};
 use tokio_util::sync::CancellationToken;
 
+use nacre_wire::conductor::relayed;
+
 use super::cookies::Jar;
 use super::decide::{self, Step};
 use super::proxy::Way;
@@ -153,6 +155,10 @@ fn route(site: &Site, peer: SocketAddr, bytes: &Bytes) -> Routed {
     let Ok(Step::On(passage)) = decide::decide(app, peer.ip(), &mut parts) else {
         return Routed::Other;
     };
+    // What comes up again needs a ticket, and that may have to wait.
+    if relayed(passage.path.path()) {
+        return Routed::Other;
+    }
     let Some(sandbox) = app.sandboxes.by_role(passage.role) else { return Routed::Other };
     if sandbox.require_running().is_err() {
         return Routed::Other;

@@ -6,4 +6,4 @@ mod ends;
 mod inside;
 mod passing;
 mod refused;
-mod stage;
+pub(crate) mod stage;

@@ -1,0 +1,101 @@
+//! Meaning, by the table in the program or by a provider's model.
+//!
+//! The table answers at once. A provider is asked in the background for what has no vector yet, a
+//! batch at a time, through the same way that every model call takes: with a key that stays there, a
+//! budget and a record. While it does not answer, words alone find things.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use nacre_knowledge::embed::Table;
+use nacre_knowledge::{Pending, Quantised};
+use nacre_wire::ApiError;
+
+use super::{EmbeddingModel, Knowledge};
+
+const BATCH: usize = 64;
+/// A text for a provider, in bytes: well below what any model takes.
+const LONGEST: usize = 8 * 1024;
+/// How long a question waits for its vector.
+const QUESTION: Duration = Duration::from_secs(5);
+const FIRST_PAUSE: Duration = Duration::from_secs(5);
+const LONGEST_PAUSE: Duration = Duration::from_secs(600);
+
+impl Knowledge {
+    /// The vector of a question; without one, why.
+    pub(super) async fn meaning(&self, text: &str) -> (Option<Vec<f32>>, Option<String>) {
+        let text = beginning(text);
+        let Some(model) = &self.config.embeddings else {
+            return (Some(Table::builtin().embed(&text).to_vec()), None);
+        };
+        if text.trim().is_empty() {
+            return (None, None);
+        }
+        let asked = self.ask(model, vec![text]);
+        let failed = match tokio::time::timeout(QUESTION, asked).await {
+            Ok(Ok(mut vectors)) => return (vectors.pop(), None),
+            Ok(Err(error)) => error.message,
+            Err(_) => "no answer in time".to_owned(),
+        };
+        (None, Some(format!("found by word only: {}: {failed}", model.name())))
+    }
+
+    async fn ask(
+        &self,
+        model: &EmbeddingModel,
+        texts: Vec<String>,
+    ) -> Result<Vec<Vec<f32>>, ApiError> {
+        self.models.embeddings(&model.provider, &model.model, &texts).await
+    }
+
+    /// Gives a batch of what waits its vectors. False when nothing does.
+    async fn fill(&self) -> Result<bool, ApiError> {
+        let pending = self.with(|library| library.pending(BATCH)).await?;
+        if pending.is_empty() {
+            return Ok(false);
+        }
+        let texts = pending.iter().map(|pending| beginning(pending.text()));
+        let made: Vec<(Pending, Option<Quantised>)> = match &self.config.embeddings {
+            Some(model) => {
+                let vectors = self.ask(model, texts.collect()).await?;
+                let vectors = vectors.iter().map(|vector| Quantised::of(vector));
+                pending.iter().cloned().zip(vectors).collect()
+            }
+            None => {
+                let embed = |text: String| Quantised::of(&Table::builtin().embed(&text));
+                pending.iter().cloned().zip(texts.map(embed)).collect()
+            }
+        };
+        self.with(move |library| library.fill(&made)).await?;
+        Ok(true)
+    }
+}
+
+/// Runs until it is dropped.
+pub(super) async fn keep(knowledge: Arc<Knowledge>) {
+    let mut pause = FIRST_PAUSE;
+    loop {
+        // The table makes vectors as documents come; only a change of the model leaves some over, and
+        // whoever puts a document in says so.
+        knowledge.waiting.notified().await;
+        loop {
+            match knowledge.fill().await {
+                Ok(true) => pause = FIRST_PAUSE,
+                Ok(false) => break,
+                Err(error) => {
+                    tracing::warn!(%error, "no embeddings; trying again in {} s", pause.as_secs());
+                    tokio::time::sleep(pause).await;
+                    pause = (pause * 2).min(LONGEST_PAUSE);
+                }
+            }
+        }
+    }
+}
+
+fn beginning(text: &str) -> String {
+    let mut end = LONGEST.min(text.len());
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    text[..end].to_owned()
+}

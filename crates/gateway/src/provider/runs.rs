@@ -1,0 +1,179 @@
+//! What one-shot runs may use: a token for one model of one provider, within a budget, until the run
+//! ends.
+//!
+//! The commands of a run's sandbox find this token where those of others find theirs. There is never
+//! another one in that sandbox while the run goes on, so nothing in it gets past the budget.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use nacre_wire::models::{PolicyScope, UsageBy};
+use nacre_wire::{ApiError, ErrorKind};
+
+use super::book::Account;
+use super::config::Kind;
+use super::paths::glob;
+use super::tokens::{Mint, PolicyToken, Which};
+use super::{Dollars, Models};
+use crate::clock::now_ms;
+use crate::secret::Secret;
+
+/// `provider/model`, found.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Chosen {
+    pub(crate) provider: Arc<str>,
+    pub(crate) kind: Kind,
+    pub(crate) model: String,
+}
+
+impl std::fmt::Display for Chosen {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}/{}", self.provider, self.model)
+    }
+}
+
+/// What a run is to be given.
+pub(crate) struct Grant<'a> {
+    pub(crate) run: &'a str,
+    /// By id.
+    pub(crate) sandbox: &'a str,
+    /// No model at all, when absent.
+    pub(crate) model: Option<&'a Chosen>,
+    pub(crate) dollars: Option<f64>,
+    pub(crate) lives: Duration,
+}
+
+/// What it was given.
+#[derive(Clone)]
+pub(crate) struct RunGrant {
+    token: Option<Arc<PolicyToken>>,
+    secret: Option<Secret>,
+}
+
+impl RunGrant {
+    /// Opens the model, from inside of the run's sandbox.
+    pub(crate) fn secret(&self) -> Option<&str> {
+        self.secret.as_ref().map(Secret::reveal)
+    }
+
+    /// What the first call was told that there was no budget left for.
+    pub(crate) fn spent(&self) -> Option<&str> {
+        self.token.as_ref()?.spent.get().map(String::as_str)
+    }
+}
+
+/// By run.
+#[derive(Default)]
+pub(super) struct Granted(Mutex<HashMap<String, Entry>>);
+
+struct Entry {
+    provider: Option<(Arc<str>, Kind)>,
+    secret: Option<Secret>,
+}
+
+impl Granted {
+    fn table(&self) -> std::sync::MutexGuard<'_, HashMap<String, Entry>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+type OfRun = (Option<(Arc<str>, Kind)>, Option<String>);
+
+impl Models {
+    /// Finds `provider/model`. What cannot work is said before anything is begun.
+    pub(crate) fn choose(&self, text: &str) -> Result<Chosen, ApiError> {
+        let invalid = |message: String| ApiError::new(ErrorKind::InvalidRequest, message);
+        let Some((name, model)) = text.split_once('/').filter(|(_, model)| !model.is_empty())
+        else {
+            return Err(invalid(format!("\"{}\" is no model", text.escape_debug()))
+                .hint("write it as PROVIDER/MODEL, such as openai/gpt-4o-mini"));
+        };
+        let live = self.live();
+        let Some(target) = live.providers.get(name) else {
+            let message = format!("there is no provider \"{}\"", name.escape_debug());
+            return Err(invalid(message)
+                .hint("nacre provider list shows them, nacre provider add makes one"));
+        };
+        if let Some(problem) = target.problem() {
+            return Err(invalid(format!("the provider {name} cannot be used: {problem}"))
+                .hint(format!("nacre provider test {name} tells more")));
+        }
+        let named = &target.provider.models;
+        if !named.is_empty() && !named.iter().any(|allowed| glob(allowed, model)) {
+            let message = format!("{name} may not be asked for \"{}\"", model.escape_debug());
+            return Err(invalid(message).hint(format!(
+                "models in [provider.{name}] of nacre.toml lists those that it may"
+            )));
+        }
+        Ok(Chosen {
+            provider: target.name.clone(),
+            kind: target.provider.kind,
+            model: model.to_owned(),
+        })
+    }
+
+    /// Before the sandbox starts, so that its first command finds it.
+    pub(crate) async fn grant_run(&self, wanted: Grant<'_>) -> Result<RunGrant, ApiError> {
+        let grant = match wanted.model {
+            None => RunGrant { token: None, secret: None },
+            Some(chosen) => {
+                let scope = PolicyScope {
+                    sandbox: Some(wanted.sandbox.to_owned()),
+                    run: Some(wanted.run.to_owned()),
+                    providers: vec![chosen.provider.to_string()],
+                    models: vec![chosen.model.clone()],
+                    dollars: wanted.dollars,
+                    ..PolicyScope::default()
+                };
+                let lives_ms = u64::try_from(wanted.lives.as_millis()).ok();
+                let name = wanted.run.to_owned();
+                let minted = self.tokens.mint(Mint { name, scope, lives_ms, automatic: false });
+                let (token, secret) = minted.await?;
+                RunGrant { token: Some(token), secret: Some(secret) }
+            }
+        };
+        let provider = wanted.model.map(|chosen| (chosen.provider.clone(), chosen.kind));
+        let entry = Entry { provider, secret: grant.secret.clone() };
+        self.granted.table().insert(wanted.run.to_owned(), entry);
+        Ok(grant)
+    }
+
+    /// At once: what it has under way ends, and its sandbox gets nothing in its place.
+    pub(crate) async fn end_run(&self, run: &str) {
+        if let Some(entry) = self.granted.table().get_mut(run) {
+            *entry = Entry { provider: None, secret: None };
+        }
+        if let Err(error) = self.tokens.revoke(Which::Run(run)).await {
+            tracing::error!(%error, run, "the policy token of a run stays in control.db");
+        }
+    }
+
+    /// When its sandbox is gone, or stays as one that gets what others have.
+    pub(crate) fn forget_run(&self, run: &str) {
+        if self.granted.table().remove(run).is_some() {
+            self.changed.send_modify(|count| *count += 1);
+        }
+    }
+
+    /// What commands of its sandbox find; `None` when the sandbox is not a run's.
+    pub(super) fn of_run(&self, run: &str) -> Option<OfRun> {
+        let table = self.granted.table();
+        let entry = table.get(run)?;
+        Some((entry.provider.clone(), entry.secret.as_ref().map(|it| it.reveal().to_owned())))
+    }
+
+    /// Tokens and dollars so far; what is under way counts as reserved.
+    pub(crate) fn used_so_far(&self, grant: &RunGrant) -> (u64, f64) {
+        let Some(token) = &grant.token else { return (0, 0.0) };
+        let used = self.book.used(&Account::Token(token.id.clone()), now_ms());
+        (used.tokens, used.dollars.as_f64())
+    }
+
+    /// The same from the record, which outlives the token.
+    pub(crate) async fn used_by_run(&self, run: &str, since: u64) -> Option<(u64, Dollars)> {
+        let report = self.ledger.usage(UsageBy::Run, since).await.ok()?;
+        let row = report.rows.into_iter().find(|row| row.key == run)?;
+        Some((row.input_tokens + row.output_tokens, Dollars::new(row.dollars)?))
+    }
+}

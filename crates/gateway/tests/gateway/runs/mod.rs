@@ -1,0 +1,6 @@
+//! One-shot runs against a supervisor whose agents do what the task says.
+
+mod agent;
+mod ends;
+mod passing;
+mod refused;
