@@ -274,7 +274,12 @@ pub async fn the_inside_reaches_its_host(subject: Subject) {
     let (driver, id) = started(&subject).await;
     let host = {
         let (driver, id) = (driver.clone(), id.clone());
-        tokio::spawn(async move { serve_version(driver.accept(&id).await.expect("accept")).await })
+        // A supervisor asks its host for other things too, on connections of their own.
+        tokio::spawn(async move {
+            while let Ok(stream) = driver.accept(&id).await {
+                tokio::spawn(serve_version(stream));
+            }
+        })
     };
     let version: Version =
         client(&driver, &id).get_json("/supervisor/host").await.expect("up and back");

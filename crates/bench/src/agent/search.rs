@@ -95,7 +95,7 @@ impl Draw {
         let many = VOCABULARY.len() as u64;
         let (one, other) = ((number >> 8) % many, (number >> 24) % many);
         let common = usize::try_from(one.min(other)).unwrap_or(0);
-        if number % 2 == 0 {
+        if number.is_multiple_of(2) {
             return VOCABULARY[common].to_owned();
         }
         format!("{}{}", VOCABULARY[common], (number >> 40) % 2000)
