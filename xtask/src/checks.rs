@@ -61,10 +61,10 @@ pub(crate) fn run(args: &[String]) -> Result<()> {
             steps.run("generated docs", docs::check);
         }
         let python = steps.run("python", python::ensure);
-        if let Some(python) = &python {
-            if let Some(Some(remark)) = steps.run("tests", || tests(&options, &guest, python)) {
-                steps.remark(remark);
-            }
+        if let Some(python) = &python
+            && let Some(Some(remark)) = steps.run("tests", || tests(&options, &guest, python))
+        {
+            steps.remark(remark);
         }
         if options.filter.is_none() {
             let words = ["test", "--quiet", "--workspace", "--doc"];
