@@ -1,0 +1,5 @@
+import { PageFrame } from "../../ui/page";
+
+export default function Page() {
+  return <PageFrame title="network">{null}</PageFrame>;
+}
