@@ -33,6 +33,7 @@ mod host;
 mod knowledge;
 mod lock;
 mod observe;
+mod prompt;
 mod provider;
 mod relayed;
 pub mod routes;

@@ -28,7 +28,7 @@ pub(crate) use sessions::{SIGN_IN_LIFETIME, SessionRow};
 pub(crate) use tables::{Desired, Row, RunTie};
 pub(crate) use tokens::TokenRow;
 
-use crate::wal;
+use crate::{prompt, wal};
 
 /// Each entry brings `user_version` up by one. Append only.
 const MIGRATIONS: &[&str] = &[
@@ -179,6 +179,7 @@ impl Store {
     ) -> Result<T, StoreError> {
         let connection = self.connection.clone();
         tokio::task::spawn_blocking(move || {
+            prompt::prompt();
             // A panic elsewhere rolled its transaction back, so the connection is still good.
             work(&mut connection.lock().unwrap_or_else(PoisonError::into_inner))
         })

@@ -21,7 +21,7 @@ use tokio::sync::oneshot;
 
 pub(crate) use rows::{Begun, Ended, Outcome};
 
-use crate::wal;
+use crate::{prompt, wal};
 
 const SCHEMA: &str = "
     CREATE TABLE calls (
@@ -77,7 +77,10 @@ impl Ledger {
         let (sender, receiver) = channel();
         thread::Builder::new()
             .name("usage".to_owned())
-            .spawn(move || run(connection, &receiver))
+            .spawn(move || {
+                prompt::prompt();
+                run(connection, &receiver);
+            })
             .map_err(|error| format!("usage.db: {error}"))?;
         Ok(Self(sender))
     }
