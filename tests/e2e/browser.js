@@ -33,8 +33,7 @@ export class Visitor {
   #expected = [];
 
   /** A browser profile of its own. `options` are Playwright's: viewport, colorScheme, ... */
-  static async arrive(browser, options = {}) {
-    const visitor = new Visitor();
+  static async arrive(browser, options = {}, visitor = new Visitor()) {
     visitor.context = await browser.newContext({ viewport: { width: 1280, height: 900 }, ...options });
     visitor.context.setDefaultTimeout(PATIENCE);
     visitor.page = await visitor.context.newPage();

@@ -15,6 +15,7 @@ export class Computer {
   #config = "";
   #program = [PROGRAM];
   #stopped = false;
+  #seed = "false";
 
   /** `options` are those of `nacre up`. */
   static async start(...options) {
@@ -25,6 +26,14 @@ export class Computer {
   static async configured(config) {
     const computer = new Computer();
     computer.#config = config;
+    return computer.#up("--listen", "127.0.0.1:0");
+  }
+
+  /** One whose live sandbox has the desktop; others begin with an empty workspace. */
+  static async withDesktop(config) {
+    const computer = new Computer();
+    computer.#config = config;
+    computer.#seed = "true";
     return computer.#up("--listen", "127.0.0.1:0");
   }
 
@@ -116,6 +125,6 @@ export class Computer {
   }
 
   #environment() {
-    return { ...process.env, NACRE_DATA: this.#data };
+    return { ...process.env, NACRE_DATA: this.#data, NACRE_DESKTOP_SEED: this.#seed };
   }
 }

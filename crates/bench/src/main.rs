@@ -7,6 +7,7 @@
 mod agent;
 mod census;
 mod computer;
+mod desktop;
 mod egress;
 mod gateway;
 mod ground;
@@ -96,6 +97,12 @@ enum Benchmark {
         #[arg(long, value_name = "PART")]
         only: Vec<agent::Part>,
     },
+    /// What a person in front of the desktop waits for, in a real browser
+    Desktop {
+        /// Fewer rounds, and nothing is written to bench/results
+        #[arg(long)]
+        quick: bool,
+    },
     /// What the provider benchmark starts of itself
     #[command(hide = true)]
     ModelProcess {
@@ -137,6 +144,7 @@ impl Benchmark {
             | Self::Agent { .. }
             | Self::Soak { of: Some(_), .. } => true,
             Self::Sandbox { .. }
+            | Self::Desktop { .. }
             | Self::ModelProcess { .. }
             | Self::Process { .. }
             | Self::Peers
@@ -214,6 +222,12 @@ async fn run(args: &Args) -> Result<ExitCode> {
             let report = agent::measure(home.path(), &args.nacre, *quick, only).await?;
             print!("{}", table::terminal(&report));
             keep(&report, *quick || !only.is_empty())?;
+            Ok(ExitCode::SUCCESS)
+        }
+        Benchmark::Desktop { quick } => {
+            let report = desktop::measure(home.path(), &args.nacre, *quick)?;
+            print!("{}", table::terminal(&report));
+            keep(&report, *quick)?;
             Ok(ExitCode::SUCCESS)
         }
         Benchmark::ModelProcess { process } => {

@@ -1,0 +1,50 @@
+// How the editor looks: the tokens of theme.css, so it is right by day and by night.
+
+import { EditorView } from "@codemirror/view";
+
+const mixed = (colour: string, share: number) => `color-mix(in srgb, ${colour} ${share}%, transparent)`;
+
+export const theme = EditorView.theme({
+  "&": { height: "100%", fontSize: "13.5px", color: "var(--text)", backgroundColor: "var(--surface)" },
+  "&.cm-focused": { outline: "none" },
+  ".cm-scroller": { fontFamily: "var(--mono)", lineHeight: "1.6", overscrollBehavior: "contain" },
+  ".cm-content": { caretColor: "var(--text)", padding: "8px 0 40px" },
+  ".cm-line": { padding: "0 16px 0 8px" },
+  ".cm-cursor, .cm-dropCursor": { borderLeftColor: "var(--accent)", borderLeftWidth: "2px" },
+  "&.cm-focused > .cm-scroller > .cm-selectionLayer .cm-selectionBackground, .cm-selectionBackground": { backgroundColor: mixed("var(--accent)", 22) },
+  ".cm-activeLine": { backgroundColor: mixed("var(--text)", 3.5) },
+  ".cm-gutters": { backgroundColor: "var(--surface)", color: "var(--code-note)", border: "none", paddingLeft: "6px" },
+  ".cm-lineNumbers .cm-gutterElement": { padding: "0 6px 0 8px", minWidth: "32px" },
+  ".cm-activeLineGutter": { backgroundColor: "transparent", color: "var(--text)" },
+  ".cm-foldGutter .cm-gutterElement": { color: "var(--edge)", cursor: "pointer" },
+  ".cm-foldPlaceholder": { backgroundColor: "var(--sunken)", border: "1px solid var(--line)", color: "var(--soft)", padding: "0 6px" },
+  "&.cm-focused .cm-matchingBracket": { backgroundColor: mixed("var(--accent)", 20), outline: "none" },
+  "&.cm-focused .cm-nonmatchingBracket": { backgroundColor: "var(--bad-ground)", color: "var(--bad)" },
+  ".cm-selectionMatch": { backgroundColor: mixed("var(--accent)", 14) },
+  ".cm-searchMatch": { backgroundColor: mixed("var(--warn)", 26), borderRadius: "2px" },
+  ".cm-searchMatch-selected": { backgroundColor: mixed("var(--warn)", 48) },
+  ".cm-specialChar": { color: "var(--bad)" },
+  ".cm-panels": { backgroundColor: "var(--raised)", color: "var(--text)", fontFamily: "var(--sans)" },
+  ".cm-panels-top": { borderBottom: "1px solid var(--line)" },
+  ".cm-panels-bottom": { borderTop: "1px solid var(--line)" },
+  ".cm-panel.cm-search": { padding: "8px 36px 8px 12px", display: "flex", flexWrap: "wrap", alignItems: "center", gap: "6px" },
+  ".cm-panel.cm-search br": { flexBasis: "100%", content: "''" },
+  ".cm-panel.cm-search label": { display: "inline-flex", alignItems: "center", gap: "4px", fontSize: "13px", color: "var(--soft)", margin: "0 4px 0 0" },
+  ".cm-panel.cm-search [name=close]": { top: "8px", right: "8px", width: "26px", height: "26px", fontSize: "18px", color: "var(--soft)", cursor: "pointer" },
+  ".cm-textfield": { border: "1px solid var(--line)", borderRadius: "var(--radius-small)", backgroundColor: "var(--surface)", color: "var(--text)", fontSize: "14px", padding: "4px 8px", margin: "0", minWidth: "0" },
+  ".cm-button": { border: "1px solid var(--line)", borderRadius: "var(--radius-small)", background: "var(--surface)", backgroundImage: "none", color: "var(--text)", fontSize: "13px", padding: "4px 10px", margin: "0", cursor: "pointer" },
+  ".cm-button:active": { backgroundImage: "none", background: "var(--sunken)" },
+  ".cm-tooltip": { border: "1px solid var(--line)", borderRadius: "var(--radius-small)", backgroundColor: "var(--raised)", color: "var(--text)", boxShadow: "var(--lifted)", overflow: "hidden" },
+  ".cm-tooltip.cm-tooltip-autocomplete > ul": { fontFamily: "var(--mono)", fontSize: "13px" },
+  ".cm-tooltip-autocomplete ul li": { padding: "3px 8px" },
+  ".cm-tooltip-autocomplete ul li[aria-selected]": { backgroundColor: "var(--accent-ground)", color: "var(--accent)" },
+  // Two sides of a conflict.
+  ".cm-changedLine, &.cm-merge-b .cm-changedLine, .cm-inlineChangedLine": { backgroundColor: "var(--add)" },
+  "&.cm-merge-a .cm-changedLine, .cm-deletedChunk": { backgroundColor: "var(--cut)" },
+  ".cm-changedText, &.cm-merge-b .cm-changedText": { background: mixed("var(--good)", 26) },
+  "&.cm-merge-a .cm-changedText, .cm-deletedChunk .cm-deletedText": { background: mixed("var(--bad)", 26) },
+  ".cm-changeGutter": { width: "3px", paddingLeft: "1px" },
+  "&.cm-merge-a .cm-changedLineGutter, .cm-deletedLineGutter": { background: "var(--bad)" },
+  "&.cm-merge-b .cm-changedLineGutter": { background: "var(--good)" },
+  ".cm-collapsedLines": { background: "var(--sunken)", color: "var(--soft)", padding: "4px 12px" },
+});

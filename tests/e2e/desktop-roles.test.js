@@ -1,0 +1,41 @@
+// Live and dev, both with hot reload, side by side; and dev promoted by a button.
+
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { desk, until } from "./desktop.js";
+
+const set = desk({ prepare: (computer) => computer.nacre("dev", "create") });
+
+const turn = (name, from, to) => set.computer.nacre("exec", "-s", name, "--", "sed", "-i", `s/--radius: ${from}/--radius: ${to}/`, "shell/src/theme.css");
+
+test("/ and /dev/ are two desktops with hot reload at once", async () => {
+  const live = await set.open("#/chat");
+  const dev = await set.open("#/chat", { mount: "/dev/" });
+  await live.mark();
+  await dev.mark();
+  await turn("dev", "10px", "2px");
+  await until("dev has it", async () => (await dev.colour("--radius")) === "2px");
+  assert.equal(await live.colour("--radius"), "10px");
+  await turn("live", "10px", "14px");
+  await until("live has its own", async () => (await live.colour("--radius")) === "14px");
+  assert.equal(await dev.colour("--radius"), "2px");
+  assert.deepEqual([await live.isTheSamePage(), await dev.isTheSamePage()], [true, true]);
+  await live.leave();
+  await dev.leave();
+});
+
+test("dev is checked and promoted by a button, and rolled back", async () => {
+  const owner = await set.open("#/roles");
+  owner.expects(/WebSocket|404|503|ERR_|vite/);
+  await owner.page.getByRole("button", { name: /^Check dev/ }).click();
+  for (const check of ["process", "runtime", "websocket", "page", "assets"]) await owner.reads(new RegExp(check, "i"));
+  await owner.picture("desktop-roles");
+  await owner.page.getByRole("link", { name: /^Promote dev/ }).click();
+  await owner.page.getByRole("button", { name: /^Promote dev/ }).click({ timeout: 90_000 });
+  await owner.works();
+  assert.equal(new URL(owner.page.url()).pathname, "/");
+  await until("what was dev is live", async () => (await owner.colour("--radius")) === "2px", 60_000);
+  await set.computer.nacre("swap", "--rollback");
+  await until("what was live is live again", async () => (await owner.colour("--radius")) === "14px", 60_000);
+  await owner.leave();
+});
