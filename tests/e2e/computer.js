@@ -15,10 +15,18 @@ export class Computer {
   #config = "";
   #program = [PROGRAM];
   #stopped = false;
+  #seed = "false"; // Most tests begin with an empty workspace.
 
   /** `options` are those of `nacre up`. */
   static async start(...options) {
     return new Computer().#up("--listen", "127.0.0.1:0", ...options);
+  }
+
+  /** One with the desktop, as people have it. */
+  static async withDesktop(...options) {
+    const computer = new Computer();
+    computer.#seed = "true";
+    return computer.#up("--listen", "127.0.0.1:0", ...options);
   }
 
   /** One with a nacre.toml. */
@@ -116,6 +124,6 @@ export class Computer {
   }
 
   #environment() {
-    return { ...process.env, NACRE_DATA: this.#data };
+    return { ...process.env, NACRE_DATA: this.#data, NACRE_DESKTOP_SEED: this.#seed };
   }
 }
