@@ -73,7 +73,9 @@ fn check_node() -> Result<()> {
         && (major, minor) < OLDEST_NODE
     {
         let (major, minor) = OLDEST_NODE;
-        bail!("node {said} is too old for the desktop, which needs {major}.{minor}: https://nodejs.org");
+        bail!(
+            "node {said} is too old for the desktop, which needs {major}.{minor}: https://nodejs.org"
+        );
     }
     Ok(())
 }
@@ -125,7 +127,10 @@ mod tests {
         fn new() -> Self {
             let stand = Self { dir: tempfile::tempdir().unwrap() };
             fs::create_dir_all(stand.source().join("scripts")).unwrap();
-            stand.write("package.json", r#"{"name":"stand","version":"1.0.0","scripts":{"build":"echo build >> ../log"}}"#);
+            stand.write(
+                "package.json",
+                r#"{"name":"stand","version":"1.0.0","scripts":{"build":"echo build >> ../log"}}"#,
+            );
             stand.write(
                 "package-lock.json",
                 r#"{"name":"stand","version":"1.0.0","lockfileVersion":3,"packages":{"":{"name":"stand","version":"1.0.0"}}}"#,

@@ -167,11 +167,7 @@ fn settle_descriptors(
 }
 
 impl Descriptors {
-    fn take(
-        fds: Vec<OwnedFd>,
-        beneath: Beneath,
-        device: std::io::Result<OwnedFd>,
-    ) -> Result<Self> {
+    fn take(fds: Vec<OwnedFd>, beneath: Beneath, device: std::io::Result<OwnedFd>) -> Result<Self> {
         let mut fds = fds.into_iter();
         let mut next = |what: &str| {
             fds.next()

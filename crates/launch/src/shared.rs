@@ -19,8 +19,7 @@ const PLACE: [&str; 2] = ["opt", "nacre"];
 pub(crate) fn mount(root: &Path, folder: &OwnedFd) -> Result<()> {
     let place = mount_point(root)?;
     bind(format!("/proc/self/fd/{}", folder.as_raw_fd()), &place)?;
-    let restricted =
-        restrict(&place, MountFlags::NOSUID | MountFlags::NODEV | MountFlags::RDONLY);
+    let restricted = restrict(&place, MountFlags::NOSUID | MountFlags::NODEV | MountFlags::RDONLY);
     if restricted.is_err() {
         // None at all is better than one that can be written to.
         rustix::mount::unmount(&place, UnmountFlags::DETACH)

@@ -5,10 +5,10 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand};
 
 use crate::commands::{
-    attach, audit, chat, completions, conversations, cp, desktop, dev, diff, doctor, down, egress, exec,
-    forward, history, kill, knowledge, login, logs, ls, man, memory, ports, process, provider, ps,
-    publications, publish, register, restore, run, runs, sandbox, sessions, shell, status, swap,
-    token, undo, up, usage,
+    attach, audit, chat, completions, conversations, cp, desktop, dev, diff, doctor, down, egress,
+    exec, forward, history, kill, knowledge, login, logs, ls, man, memory, ports, process,
+    provider, ps, publications, publish, register, restore, run, runs, sandbox, sessions, shell,
+    status, swap, token, undo, up, usage,
 };
 
 const EXAMPLES: &str = "\

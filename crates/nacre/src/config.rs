@@ -9,8 +9,8 @@ use std::path::{Path, PathBuf};
 use nacre_agent::mcp::Servers;
 use nacre_gateway::{
     GatewayConfig, ModelsConfig, RawAgentConfig, RawConversationsConfig, RawDesktopConfig,
-    RawEgressConfig, RawGatewayConfig, RawKnowledgeConfig, RawModelsConfig, RawProvider, RawRolesConfig,
-    RawRunsConfig,
+    RawEgressConfig, RawGatewayConfig, RawKnowledgeConfig, RawModelsConfig, RawProvider,
+    RawRolesConfig, RawRunsConfig,
 };
 use serde::Deserialize;
 

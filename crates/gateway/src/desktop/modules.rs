@@ -21,11 +21,7 @@ use super::config::Modules;
 const NEW: &str = ".new-";
 
 /// Blocks for a second or so when it is missing. A full disk leaves nothing behind.
-pub(super) fn unpack(
-    modules: &Modules,
-    shared: &Path,
-    stop: &CancellationToken,
-) -> io::Result<()> {
+pub(super) fn unpack(modules: &Modules, shared: &Path, stop: &CancellationToken) -> io::Result<()> {
     let place = shared.join(format!("desktop-{}", modules.id));
     if place.is_dir() {
         return Ok(());
@@ -233,7 +229,8 @@ mod tests {
         run(&modules, &shared).unwrap();
         assert_eq!(names(&shared), ["desktop-0123456789abcdef"]);
         let folder = shared.join("desktop-0123456789abcdef/node_modules");
-        let mode = |name: &str| fs::metadata(folder.join(name)).unwrap().permissions().mode() & 0o777;
+        let mode =
+            |name: &str| fs::metadata(folder.join(name)).unwrap().permissions().mode() & 0o777;
         assert_eq!(mode(""), 0o755);
         assert_eq!(mode("vite/bin"), 0o755);
         assert_eq!(mode(".bin/vite"), 0o755, "the link leads to the program");

@@ -56,11 +56,7 @@ impl Sandboxes {
         making.await.map_err(|_| ApiError::new(ErrorKind::Internal, "creation was cut short"))?
     }
 
-    async fn make(
-        &self,
-        wanted: CreateSandbox,
-        cause: Cause,
-    ) -> Result<Arc<Sandbox>, ApiError> {
+    async fn make(&self, wanted: CreateSandbox, cause: Cause) -> Result<Arc<Sandbox>, ApiError> {
         let Cause { run, unseeded } = cause;
         let row = Row { run, unseeded, ..self.lay_out_row(&wanted)? };
         let role = Role::parse(&row.name);

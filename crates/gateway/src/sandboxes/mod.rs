@@ -141,9 +141,10 @@ impl Sandbox {
         let seen = view.wait_for(|view| view.destroyed || view.phase == Phase::Running).await;
         match seen {
             Ok(view) if !view.destroyed => Ok(()),
-            Ok(_) | Err(_) => {
-                Err(ApiError::new(ErrorKind::NotFound, format!("sandbox \"{}\" is gone", self.name)))
-            }
+            Ok(_) | Err(_) => Err(ApiError::new(
+                ErrorKind::NotFound,
+                format!("sandbox \"{}\" is gone", self.name),
+            )),
         }
     }
 

@@ -113,8 +113,7 @@ fn unseeded(host: &Host) -> i64 {
 #[tokio::test]
 async fn the_first_sandbox_gets_it_and_no_other() {
     let desks = Desks::new(Mood::Willing);
-    let mut host =
-        Host::start_in_as(desks.world(), |config| config.desktop = seeding()).await;
+    let mut host = Host::start_in_as(desks.world(), |config| config.desktop = seeding()).await;
     settled(&host).await;
     assert_eq!(desks.asked(), 1);
     host.create("work").await;
@@ -141,8 +140,7 @@ async fn who_does_not_want_it_is_left_alone() {
 #[tokio::test]
 async fn a_gateway_that_is_killed_before_the_answer_asks_again() {
     let desks = Desks::new(Mood::Silent);
-    let mut host =
-        Host::start_in_as(desks.world(), |config| config.desktop = seeding()).await;
+    let mut host = Host::start_in_as(desks.world(), |config| config.desktop = seeding()).await;
     desks.until_asked(1).await;
     host.kill().await;
     host.start_again().await;
@@ -157,8 +155,7 @@ async fn a_gateway_that_is_killed_before_the_answer_asks_again() {
 #[tokio::test]
 async fn a_supervisor_that_cannot_is_told_of_and_asked_again_at_the_next_start() {
     let desks = Desks::new(Mood::Failing);
-    let mut host =
-        Host::start_in_as(desks.world(), |config| config.desktop = seeding()).await;
+    let mut host = Host::start_in_as(desks.world(), |config| config.desktop = seeding()).await;
     desks.until_asked(1).await;
     let told = async {
         while reduced(&host).await.is_empty() {

@@ -108,9 +108,10 @@ fn describe(health: &DesktopHealth) -> String {
     let mut text = format!("/ is {mode}, and {verdict}\n");
     for check in &health.checks {
         let mark = if check.ok { "ok    " } else { "FAILED" };
-        let detail = check.detail.as_deref().map_or(String::new(), |detail| {
-            format!(": {}", output::one_line(detail))
-        });
+        let detail = check
+            .detail
+            .as_deref()
+            .map_or(String::new(), |detail| format!(": {}", output::one_line(detail)));
         text.push_str(&format!("{mark}  {}{detail}\n", output::one_line(&check.name)));
     }
     text

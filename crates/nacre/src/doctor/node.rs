@@ -12,8 +12,7 @@ const FOLDERS: [&str; 4] = ["/usr/local/bin", "/usr/bin", "/usr/local/sbin", "/u
 /// What Vite needs.
 const OLDEST: (u32, u32) = (20, 19);
 const INSTALL: &str = "apt-get install -y nodejs npm";
-const WITHOUT: &str =
-    "the built desktop is served, and what the agent changes of it is not shown until Node is there";
+const WITHOUT: &str = "the built desktop is served, and what the agent changes of it is not shown until Node is there";
 
 pub(super) fn check() -> Check {
     let version = find("node").and_then(|node| version_of(&node));
