@@ -1,8 +1,10 @@
-//! Puts the guest binary and the agent into `OUT_DIR`, from where `driver.rs` and `agent.rs` embed them.
+//! Puts the guest binary and the agent into `OUT_DIR`, from where `driver.rs` and `agent.rs` embed them, and
+//! what the desktop runs on, for `desktop.rs`.
 //!
 //! `NACRE_GUEST` and `NACRE_AGENT` name what was built before. Without them they are built here, static,
 //! in a target directory of their own (the outer cargo holds the lock on the usual one);
-//! `NACRE_GUEST_PROFILE=dev` trades size and speed for a quicker build.
+//! `NACRE_GUEST_PROFILE=dev` trades size and speed for a quicker build. `NACRE_DESKTOP` names the folder that
+//! `cargo xtask` packs the desktop into; without it there is no desktop to share.
 
 use std::env;
 use std::error::Error;
@@ -47,6 +49,9 @@ const CARRIED: [Carried; 2] = [
     },
 ];
 
+/// What `nacre` carries of the desktop.
+const MODULES: [&str; 2] = ["modules.tar.gz", "modules.id"];
+
 fn main() -> Result<(), Box<dyn Error>> {
     let out_dir = PathBuf::from(env::var("OUT_DIR")?);
     let workspace = PathBuf::from(env::var("CARGO_MANIFEST_DIR")?).join("../..").canonicalize()?;
@@ -68,6 +73,23 @@ fn main() -> Result<(), Box<dyn Error>> {
         };
         fs::copy(&built, out_dir.join(carried.program))
             .map_err(|error| format!("{} {}: {error}", carried.program, built.display()))?;
+    }
+    modules(&workspace, &out_dir)
+}
+
+fn modules(workspace: &Path, out_dir: &Path) -> Result<(), Box<dyn Error>> {
+    println!("cargo:rerun-if-env-changed=NACRE_DESKTOP");
+    let desktop = env::var_os("NACRE_DESKTOP").filter(|path| !path.is_empty());
+    for name in MODULES {
+        let content = match &desktop {
+            Some(folder) => {
+                let path = workspace.join(folder).join(name);
+                println!("cargo:rerun-if-changed={}", path.display());
+                fs::read(&path).map_err(|error| format!("{}: {error}", path.display()))?
+            }
+            None => Vec::new(),
+        };
+        fs::write(out_dir.join(name), content)?;
     }
     Ok(())
 }

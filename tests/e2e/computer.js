@@ -15,11 +15,18 @@ export class Computer {
   #config = "";
   #program = [PROGRAM];
   #stopped = false;
-  #seed = "false";
+  #seed = "false"; // Most tests begin with an empty workspace.
 
   /** `options` are those of `nacre up`. */
   static async start(...options) {
     return new Computer().#up("--listen", "127.0.0.1:0", ...options);
+  }
+
+  /** One with the desktop, as people have it. */
+  static async withDesktop(...options) {
+    const computer = new Computer();
+    computer.#seed = "true";
+    return computer.#up("--listen", "127.0.0.1:0", ...options);
   }
 
   /** One with a nacre.toml. */

@@ -1,12 +1,12 @@
-//! The builds: the guest and the agent, static so that they run in any root filesystem, and `nacre`,
-//! which carries both inside.
+//! The builds: the desktop; the guest and the agent, static so that they run in any root filesystem; and
+//! `nacre`, which carries all of them inside.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Result, ensure};
 
-use crate::{cargo, shell};
+use crate::{cargo, desktop, shell};
 
 /// Tells the build of `nacre`, and every test that starts a sandbox, where the guest is.
 pub(crate) const GUEST_VARIABLE: &str = "NACRE_GUEST";
@@ -55,8 +55,9 @@ pub(crate) fn debug(guest: &Path) -> Result<PathBuf> {
     Ok(cargo::target_dir().join("debug/nacre"))
 }
 
-/// Builds the agent too, which lies beside the guest.
+/// Builds the desktop before, and the agent, which lies beside the guest.
 pub(crate) fn guest(profile: GuestProfile) -> Result<PathBuf> {
+    desktop::build()?;
     // One after the other: what the agent asks of their common dependencies is not for the guest.
     // And it goes into every run's sandbox: names for a debugger would weigh more than the rest.
     fixed("nacre-agent", "nacre-agent", profile, &["-C", "strip=symbols"])?;
@@ -74,7 +75,7 @@ fn fixed(
     // With --target, these flags reach the program and not the build scripts and macros.
     let flags =
         format!("{} -C target-feature=+crt-static", std::env::var("RUSTFLAGS").unwrap_or_default());
-    let mut command = cargo::command(&["rustc", "--package", package, "--bin", program]);
+    let mut command = with_desktop(&["rustc", "--package", package, "--bin", program]);
     command.args(["--profile", profile.name(), "--target", &triple]).env("RUSTFLAGS", flags.trim());
     command.arg("--").args(flags_of_its_own);
     shell::run(&mut command)?;
@@ -85,7 +86,13 @@ fn fixed(
 
 /// `cargo WORDS...` for a build that embeds this guest, or tests that run it.
 pub(crate) fn with_guest(words: &[&str], guest: &Path) -> Command {
-    let mut command = cargo::command(words);
+    let mut command = with_desktop(words);
     command.env(GUEST_VARIABLE, guest).env(AGENT_VARIABLE, guest.with_file_name("nacre-agent"));
+    command
+}
+
+fn with_desktop(words: &[&str]) -> Command {
+    let mut command = cargo::command(words);
+    command.env(desktop::VARIABLE, desktop::folder());
     command
 }

@@ -8,7 +8,7 @@ use anyhow::{Result, bail};
 use crate::builds::{self, GuestProfile};
 use crate::steps::Steps;
 use crate::tools::For;
-use crate::{browser, cargo, docs, failed, fuzz, models, python, shell, tools};
+use crate::{browser, cargo, desktop, docs, failed, fuzz, models, python, shell, tools};
 
 /// Long enough to find what a change broke at once; `cargo xtask fuzz history` finds more.
 const FUZZED: Duration = Duration::from_secs(20);
@@ -55,10 +55,15 @@ pub(crate) fn run(args: &[String]) -> Result<()> {
         steps.run("format", || shell::run(&mut cargo::command(&["fmt", "--all", "--check"])));
     }
     // First, because whatever builds `nacre` without one builds one of its own.
-    if let Some(guest) = steps.run("guest", || builds::guest(GuestProfile::Test)) {
+    let built = steps.run("desktop", desktop::build);
+    let guest = built.and_then(|()| steps.run("guest", || builds::guest(GuestProfile::Test)));
+    if let Some(guest) = guest {
         if options.filter.is_none() {
             steps.run("lints", || lints(&guest));
             steps.run("generated docs", docs::check);
+        }
+        if options.filter.is_none() {
+            steps.run("desktop tests", desktop::check);
         }
         let python = steps.run("python", python::ensure);
         if let Some(python) = &python

@@ -9,11 +9,13 @@ mod browser;
 mod builds;
 mod cargo;
 mod checks;
+mod desktop;
 mod docs;
 mod failed;
 mod fuzz;
 mod install;
 mod models;
+mod npm;
 mod python;
 mod shell;
 mod steps;
@@ -30,7 +32,7 @@ const HELP: &str = "\
 cargo xtask COMMAND
 
   up [ARGS...]               install what is missing, build, and run `nacre up ARGS`
-  build                      the static guest, then `nacre` with the guest inside
+  build                      the desktop, the static guest, then `nacre` with all inside
   install [--prefix DIR]     build, then copy binary, completions and man pages (/usr/local)
   test [--quick] [FILTER]    install what the tests need and run all of them
   bench NAME [--quick]       measure against peers, write bench/results/NAME.json

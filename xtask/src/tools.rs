@@ -82,8 +82,8 @@ const TOOLS: &[Tool] = &[
     Tool {
         sign: Sign::Program("tar"),
         package: "tar",
-        needed: &[For::Test, For::Bench],
-        why: "the archive calls are compared with it",
+        needed: &[For::Build, For::Test, For::Bench],
+        why: "packs the desktop, and the archive calls are compared with it",
     },
     Tool {
         sign: Sign::Program("busybox"),
@@ -118,14 +118,14 @@ const TOOLS: &[Tool] = &[
     Tool {
         sign: Sign::Program("node"),
         package: "nodejs",
-        needed: &[For::Test],
-        why: "drives the browser",
+        needed: &[For::Build, For::Test],
+        why: "builds the desktop, and drives the browser in tests",
     },
     Tool {
         sign: Sign::Program("npm"),
         package: "npm",
-        needed: &[For::Test],
-        why: "installs what drives the browser, and works beside a history in tests",
+        needed: &[For::Build, For::Test],
+        why: "installs what the desktop is built with and what drives the browser, and works beside a history in tests",
     },
     Tool {
         sign: Sign::Program("g++"),

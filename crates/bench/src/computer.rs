@@ -49,6 +49,7 @@ impl Computer {
             guest: guest.into(),
             parked,
             host_directories: Vec::new(),
+            shared: Some(data.join("shared")),
         };
         let driver = NamespaceDriver::new(config)?;
         driver.warm_up().await?;

@@ -10,6 +10,7 @@ use nacre_atproto::{Did, Origin};
 
 use crate::auth::AuthConfig;
 use crate::brain::config::ConversationsConfig;
+use crate::desktop::config::DesktopConfig;
 use crate::egress::config::EgressConfig;
 use crate::egress::rule::BadPattern;
 use crate::knowledge::KnowledgeConfig;
@@ -73,6 +74,7 @@ pub struct GatewayConfig {
     /// Absent when there is nothing to read again.
     pub reload_models: Option<Reload>,
     pub runs: RunsConfig,
+    pub desktop: DesktopConfig,
     /// Plain requests pass without hyper. Tests compare both ways.
     pub lean: bool,
 }
@@ -165,6 +167,7 @@ impl RawGatewayConfig {
             knowledge: KnowledgeConfig::default(),
             reload_models: None,
             runs: RunsConfig::default(),
+            desktop: DesktopConfig::default(),
             lean: true,
         })
     }

@@ -19,6 +19,7 @@ use tokio_util::task::TaskTracker;
 use crate::auth::{Auth, AuthStartError};
 use crate::brain::{self, Brain};
 use crate::config::GatewayConfig;
+use crate::desktop::{Desktop, SHARED_FOLDER};
 use crate::egress::Egress;
 use crate::host::Services;
 use crate::knowledge::{self, Knowledge, Scope, Writer};
@@ -153,6 +154,9 @@ impl Gateway {
         let socket = config.data_dir.join(SOCKET_FILE);
         let unix = bind_unix(&socket)?;
         let (sender, shutdown) = watch::channel(None);
+        let stop = CancellationToken::new();
+        let shared = config.data_dir.join(SHARED_FOLDER);
+        let desktop = Desktop::new(config.desktop, shared, stop.clone());
         let auth = Arc::new(auth);
         knowledge.settle(sandboxes.clone(), auth.clone());
         let app = Arc::new(App {
@@ -161,6 +165,7 @@ impl Gateway {
             runs,
             knowledge,
             brain,
+            desktop,
             tickets,
             auth,
             observer: Arc::new(Observer::new(config.observe)),
@@ -174,13 +179,14 @@ impl Gateway {
             app,
             connections: TaskTracker::new(),
             lanes: Arc::new(lanes),
-            stop: CancellationToken::new(),
+            stop,
             shutdown,
             socket,
             relayed,
             _lock: lock,
         };
         gateway.listen(tcp, unix, certificate, config.lean)?;
+        gateway.settle_desktop();
         tracing::info!(%address, ms = started.elapsed().as_millis(), "ready");
         Ok(gateway)
     }
@@ -212,6 +218,13 @@ impl RunningGateway {
         self.connections.spawn(server.clone().accept_tcp(tcp, tls, self.lanes.clone()));
         self.connections.spawn(server.accept_unix(unix));
         Ok(())
+    }
+
+    /// After everything else: nobody waits for it.
+    fn settle_desktop(&self) {
+        let (stop, desktop) = (self.stop.clone(), self.app.desktop.clone());
+        let settled = desktop.settle(self.app.sandboxes.clone());
+        self.connections.spawn(stop.run_until_cancelled_owned(settled));
     }
 
     /// The address that was asked for, with the port that was really taken.

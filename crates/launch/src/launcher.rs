@@ -73,7 +73,8 @@ fn launch(control: &Control, park: &Park) -> Result<Option<Guest>> {
         .step(|| format!("enter {}", park.sandboxes.display()))?;
     let open = || {
         let rootfs = park.rootfs.as_deref().map(open_directory).transpose()?;
-        Ok(Opened { rootfs, device: device::open() })
+        let shared = park.shared.as_deref().map(open_directory);
+        Ok(Opened { rootfs, shared, device: device::open() })
     };
     in_user_namespace(&park.ids, all_namespaces(), open, |opened| middle(control, opened))
 }
@@ -91,6 +92,7 @@ fn all_namespaces() -> UnshareFlags {
 /// What only who we were outside may open.
 pub(crate) struct Opened {
     pub(crate) rootfs: Option<OwnedFd>,
+    pub(crate) shared: Option<Result<OwnedFd>>,
     /// See [`device::open`].
     pub(crate) device: io::Result<OwnedFd>,
 }

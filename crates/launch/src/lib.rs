@@ -38,6 +38,7 @@ pub mod order;
 mod root;
 mod seccomp;
 mod seed;
+mod shared;
 
 pub use control::{Control, Received};
 pub use launcher::main;

@@ -48,6 +48,8 @@ pub struct Park {
     pub sandboxes: PathBuf,
     /// A root filesystem that the order will ask for, when the host cannot pass it as a tree.
     pub rootfs: Option<PathBuf>,
+    /// A folder of the host that every sandbox sees at `/opt/nacre`, read-only.
+    pub shared: Option<PathBuf>,
     /// Directories of the cgroups to join, one in each hierarchy in use.
     pub cgroups: Vec<PathBuf>,
     /// Makes the kernel end something else first when memory is short, if we may.
@@ -186,4 +188,7 @@ pub struct Built {
     /// Why there is no device for packets, if there is none.
     #[serde(default)]
     pub no_device: Option<String>,
+    /// Why there is no shared folder, if there should be one.
+    #[serde(default)]
+    pub no_shared: Option<String>,
 }

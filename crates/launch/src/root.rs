@@ -11,7 +11,7 @@ use rustix::mount::{MountFlags, MoveMountFlags};
 use crate::layout::{self, make};
 use crate::mounts::{bind, mount, restrict, tmpfs};
 use crate::order::{Base, Build, Built, Layer, Lower};
-use crate::{Result, Step, device, devices};
+use crate::{Result, Step, device, devices, shared};
 
 /// From a sandbox's data directory to the one that holds all sandboxes.
 const UP: &str = "../..";
@@ -28,10 +28,12 @@ pub(crate) struct Assembled {
     pub(crate) built: Built,
 }
 
-/// What lies beneath: detached mounts in the order of the layers that want one, and a directory.
+/// What lies beneath: detached mounts in the order of the layers that want one, and directories.
+#[derive(Default)]
 pub(crate) struct Beneath {
     pub(crate) trees: std::vec::IntoIter<OwnedFd>,
     pub(crate) rootfs: Option<OwnedFd>,
+    pub(crate) shared: Option<Result<OwnedFd>>,
     /// Trees that have found their place.
     pub(crate) mounted: usize,
 }
@@ -44,6 +46,10 @@ pub(crate) fn assemble(build: &Build, mut beneath: Beneath) -> Result<Assembled>
         Base::Host { system, layers } => host_root(system, layers, &mut beneath, &mut built)?,
         Base::Rootfs { lower } => rootfs_root(build, lower, &mut beneath)?,
     };
+    if let Some(folder) = beneath.shared.take() {
+        let mounted = folder.and_then(|folder| shared::mount(&root, &folder));
+        built.no_shared = mounted.err().map(|error| error.to_string());
+    }
     let restricted = MountFlags::NOSUID | MountFlags::NODEV;
     bind("workspace", root.join("workspace"))?;
     restrict(root.join("workspace"), restricted)?;

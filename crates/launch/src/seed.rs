@@ -41,11 +41,12 @@ struct Descriptors {
 pub(crate) fn park(control: &Control, opened: Opened) -> Result<Option<Guest>> {
     mounts::make_private()?;
     raise_loopback()?;
-    let Opened { rootfs, device } = opened;
+    let Opened { rootfs, shared, device } = opened;
     let device = device.and_then(device::set_up);
     let received = control.receive::<Build>().step(|| "read what to build".to_owned())?;
     let Some(Received { message, fds }) = received else { return Ok(None) };
-    let settled = build(control, &message, Descriptors::take(fds, rootfs, device)?)?;
+    let beneath = Beneath { rootfs, shared, ..Beneath::default() };
+    let settled = build(control, &message, Descriptors::take(fds, beneath, device)?)?;
     // The control socket has moved, so whoever called us cannot report from here on.
     match begin(&message, &settled.control) {
         Ok(true) => Ok(Some(guest(&message, settled))),
@@ -166,11 +167,7 @@ fn settle_descriptors(
 }
 
 impl Descriptors {
-    fn take(
-        fds: Vec<OwnedFd>,
-        rootfs: Option<OwnedFd>,
-        device: std::io::Result<OwnedFd>,
-    ) -> Result<Self> {
+    fn take(fds: Vec<OwnedFd>, beneath: Beneath, device: std::io::Result<OwnedFd>) -> Result<Self> {
         let mut fds = fds.into_iter();
         let mut next = |what: &str| {
             fds.next()
@@ -178,8 +175,7 @@ impl Descriptors {
                 .step(|| "read what to build".to_owned())
         };
         let (door, log) = (next("door")?, next("log")?);
-        let beneath = Beneath { trees: fds, rootfs, mounted: 0 };
-        Ok(Self { door, log, beneath, device })
+        Ok(Self { door, log, beneath: Beneath { trees: fds, ..beneath }, device })
     }
 }
 

@@ -5,10 +5,10 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand};
 
 use crate::commands::{
-    attach, audit, chat, completions, conversations, cp, dev, diff, doctor, down, egress, exec,
-    forward, history, kill, knowledge, login, logs, ls, man, memory, ports, process, provider, ps,
-    publications, publish, register, restore, run, runs, sandbox, sessions, shell, status, swap,
-    token, undo, up, usage,
+    attach, audit, chat, completions, conversations, cp, desktop, dev, diff, doctor, down, egress,
+    exec, forward, history, kill, knowledge, login, logs, ls, man, memory, ports, process,
+    provider, ps, publications, publish, register, restore, run, runs, sandbox, sessions, shell,
+    status, swap, token, undo, up, usage,
 };
 
 const EXAMPLES: &str = "\
@@ -117,6 +117,8 @@ pub(crate) enum Command {
     Ps(ps::Ps),
     /// Show, start and stop what nacre.toml keeps running in a sandbox
     Process(process::Process),
+    /// Put the desktop into a sandbox, and show how it is doing
+    Desktop(desktop::Desktop),
     /// Show what listens in a sandbox
     Ports(ports::Ports),
     /// Make ports of a sandbox ports of this machine
@@ -183,6 +185,7 @@ impl Command {
             | Self::Status(_)
             | Self::Ps(_)
             | Self::Process(_)
+            | Self::Desktop(_)
             | Self::Ports(_)
             | Self::Forward(_)
             | Self::Kill(_)

@@ -8,17 +8,16 @@ use std::path::{Path, PathBuf};
 
 use nacre_agent::mcp::Servers;
 use nacre_gateway::{
-    GatewayConfig, ModelsConfig, RawAgentConfig, RawConversationsConfig, RawEgressConfig,
-    RawGatewayConfig, RawKnowledgeConfig, RawModelsConfig, RawProvider, RawRolesConfig,
-    RawRunsConfig,
+    GatewayConfig, ModelsConfig, RawAgentConfig, RawConversationsConfig, RawDesktopConfig,
+    RawEgressConfig, RawGatewayConfig, RawKnowledgeConfig, RawModelsConfig, RawProvider,
+    RawRolesConfig, RawRunsConfig,
 };
 use serde::Deserialize;
 
-use crate::agent;
 use crate::commands::up::Front;
 use crate::failure::{Failure, Result};
 use crate::logging::RawLogConfig;
-use crate::providers;
+use crate::{agent, desktop, providers};
 
 const FILE: &str = "nacre.toml";
 
@@ -36,6 +35,7 @@ pub(crate) struct RawConfig {
     knowledge: RawKnowledgeConfig,
     provider: BTreeMap<String, RawProvider>,
     runs: RawRunsConfig,
+    desktop: RawDesktopConfig,
     sandboxes: RawSandboxesConfig,
 }
 
@@ -132,6 +132,7 @@ impl RawConfig {
         gateway.runs = self.runs.resolve(self.agent.clone(), machine, agent::program());
         gateway.conversations = self.conversations.resolve(self.agent);
         gateway.conversations.mcp = self.mcp;
+        gateway.desktop = self.desktop.resolve(desktop::modules());
         let host_directories = self.sandboxes.host_directories;
         Ok(Config { gateway, log: self.log, host_directories })
     }
@@ -241,6 +242,18 @@ mod tests {
         assert!(roles("").auto_rollback);
         assert!(!roles("[roles]\nauto_rollback = false\n").auto_rollback);
         assert_eq!(roles("roles.watch_seconds = 30\n").watch.as_secs(), 30);
+    }
+
+    #[test]
+    fn a_new_computer_gets_the_desktop_unless_the_file_says_no() {
+        let seed = |text| {
+            let config = parse(text).unwrap().resolve("/data".into(), Front::default()).unwrap();
+            config.gateway.desktop.seed
+        };
+        assert!(seed(""));
+        assert!(!seed("[desktop]\nseed = false\n"));
+        let message = message(parse("[desktop]\nsead = false\n"));
+        assert!(message.starts_with("nacre.toml:2: unknown field `sead`"), "{message}");
     }
 
     #[test]

@@ -22,6 +22,7 @@ pub(crate) fn open(data_dir: &Path, parked: usize, shown: Vec<PathBuf>) -> Resul
         guest: Cow::Borrowed(GUEST),
         parked,
         host_directories: shown,
+        shared: Some(data_dir.join(nacre_gateway::SHARED_FOLDER)),
     };
     NamespaceDriver::new(config).map_err(|error| {
         Failure::new(error.to_string())

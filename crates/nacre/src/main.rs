@@ -6,6 +6,7 @@ mod commands;
 mod config;
 mod connect;
 mod copy;
+mod desktop;
 mod doctor;
 mod driver;
 mod failure;

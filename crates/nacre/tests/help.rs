@@ -14,6 +14,7 @@ fn nacre(args: &[&str]) -> String {
         .env_remove("OWNER_DID")
         .env_remove("ATPROTO_PLC_URL")
         .env_remove("ATPROTO_CA_FILE")
+        .env_remove("NACRE_DESKTOP_SEED")
         .env("COLUMNS", "100")
         .output()
         .unwrap();
@@ -57,6 +58,7 @@ fn help_teaches() {
         "publications",
         "chat",
         "conversations",
+        "desktop",
     ] {
         insta::assert_snapshot!(format!("help-{command}"), nacre(&[command, "--help"]));
     }

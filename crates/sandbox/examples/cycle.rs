@@ -23,13 +23,16 @@ async fn main() {
     let fork = arguments.next_if(|next| next.as_os_str() == "--fork").is_some();
     let (data, guest) = (arguments.next().unwrap(), arguments.next().unwrap());
     std::fs::write(data.join("pid"), std::process::id().to_string()).unwrap();
+    let shared = data.join("shared");
     let driver = NamespaceDriver::new(NamespaceConfig {
         data_dir: data,
         guest: std::fs::read(guest).unwrap().into(),
         parked: usize::from(from_blank),
         host_directories: Vec::new(),
+        shared: Some(shared.clone()),
     })
     .unwrap();
+    std::fs::write(shared.join("note"), "for all\n").unwrap();
     driver.reconcile().await.unwrap();
     driver.warm_up().await.unwrap();
     let driver: Arc<dyn Driver> = Arc::new(driver);
@@ -45,7 +48,9 @@ async fn main() {
     client(&driver, &id).write("file", "pearl", &WriteOptions::default()).await.unwrap();
     driver.stop(&id, Duration::from_secs(5)).await.unwrap();
     driver.start(&id).await.unwrap();
-    let script = "cat file; echo; id -un; touch /usr/bin/new-file && echo writable".to_owned();
+    let script = "cat file; echo; id -un; touch /usr/bin/new-file && echo writable
+                  cat /opt/nacre/note; touch /opt/nacre/mine || echo shared read-only"
+        .to_owned();
     let request =
         ExecRequest { shell: Some(script), user: Some("0".to_owned()), ..ExecRequest::default() };
     let finished = client(&driver, &id).run(request).await.unwrap();

@@ -40,7 +40,8 @@ impl Computer<'_> {
 
     pub(super) fn command(&self, args: &[&str]) -> Command {
         let mut command = Command::new(self.nacre);
-        command.args(args).env("NACRE_DATA", self.data).stdin(Stdio::null());
+        command.args(args).env("NACRE_DATA", self.data).env("NACRE_DESKTOP_SEED", "false");
+        command.stdin(Stdio::null());
         command
     }
 

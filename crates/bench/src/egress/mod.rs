@@ -75,7 +75,8 @@ struct Ours {
 impl Ours {
     async fn run(&self, args: &[&str]) -> Result<String> {
         let mut command = Command::new(&self.nacre);
-        said(command.args(args).env("NACRE_DATA", &self.data)).await
+        command.args(args).env("NACRE_DATA", &self.data).env("NACRE_DESKTOP_SEED", "false");
+        said(&mut command).await
     }
 
     async fn curl(&self, args: &[&str]) -> Result<String> {

@@ -71,6 +71,7 @@ impl World {
             desired: Desired::Running,
             created_at: 1,
             run: None,
+            unseeded: false,
         };
         store.insert(row, None).await.unwrap();
         let models = Models::start(dir.path(), Default::default(), None, store.clone());

@@ -67,6 +67,7 @@ impl Sandboxes {
             desired: Desired::Cloning,
             created_at: now_ms(),
             run: None,
+            unseeded: false,
         };
         let row = Row { name: row.id.to_string(), ..row };
         self.0.store.insert(row.clone(), None).await.map_err(errors::from_store)?;

@@ -14,12 +14,24 @@ use crate::routes::Role;
 use crate::secret::random_id;
 use crate::store::{Desired, Row, RunTie};
 
+/// What a sandbox is made for, when that is not just somebody's wish.
+#[derive(Default)]
+struct Cause {
+    run: Option<RunTie>,
+    unseeded: bool,
+}
+
 impl Sandboxes {
     /// A sandbox called like a role that nobody has takes that role.
     pub(crate) async fn create(&self, wanted: CreateSandbox) -> Result<Arc<Sandbox>, ApiError> {
-        let this = self.clone();
-        let making = self.0.tasks.spawn(async move { this.make(wanted, None).await });
-        making.await.map_err(|_| ApiError::new(ErrorKind::Internal, "creation was cut short"))?
+        self.make_detached(wanted, Cause::default()).await
+    }
+
+    /// The first of a computer. `unseeded` when it is to get the desktop.
+    pub(super) async fn create_live(&self, unseeded: bool) -> Result<Arc<Sandbox>, ApiError> {
+        let name = Some(Role::Live.as_str().to_owned());
+        let wanted = CreateSandbox { name, ..Default::default() };
+        self.make_detached(wanted, Cause { unseeded, ..Cause::default() }).await
     }
 
     /// One for a run, called like it and not started. It never outlives the run by accident: a start of
@@ -30,18 +42,23 @@ impl Sandboxes {
         limits: Limits,
     ) -> Result<Arc<Sandbox>, ApiError> {
         let wanted = CreateSandbox { name: Some(run.to_owned()), limits, ..Default::default() };
-        let tie = RunTie { id: run.to_owned(), kept: false };
+        let run = Some(RunTie { id: run.to_owned(), kept: false });
+        self.make_detached(wanted, Cause { run, ..Cause::default() }).await
+    }
+
+    async fn make_detached(
+        &self,
+        wanted: CreateSandbox,
+        cause: Cause,
+    ) -> Result<Arc<Sandbox>, ApiError> {
         let this = self.clone();
-        let making = self.0.tasks.spawn(async move { this.make(wanted, Some(tie)).await });
+        let making = self.0.tasks.spawn(async move { this.make(wanted, cause).await });
         making.await.map_err(|_| ApiError::new(ErrorKind::Internal, "creation was cut short"))?
     }
 
-    async fn make(
-        &self,
-        wanted: CreateSandbox,
-        run: Option<RunTie>,
-    ) -> Result<Arc<Sandbox>, ApiError> {
-        let row = Row { run, ..self.lay_out_row(&wanted)? };
+    async fn make(&self, wanted: CreateSandbox, cause: Cause) -> Result<Arc<Sandbox>, ApiError> {
+        let Cause { run, unseeded } = cause;
+        let row = Row { run, unseeded, ..self.lay_out_row(&wanted)? };
         let role = Role::parse(&row.name);
         self.0.store.insert(row.clone(), role).await.map_err(errors::from_store)?;
         if let Err(error) = self.0.driver.create(&row.id, &row.spec).await {
@@ -79,6 +96,7 @@ impl Sandboxes {
             desired: Desired::Creating,
             created_at: now_ms(),
             run: None,
+            unseeded: false,
         })
     }
 

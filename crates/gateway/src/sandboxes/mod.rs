@@ -135,6 +135,19 @@ impl Sandbox {
             .hint(hint))
     }
 
+    /// Waits until its supervisor can answer, for as long as that takes.
+    pub(crate) async fn until_running(&self) -> Result<(), ApiError> {
+        let mut view = self.view.clone();
+        let seen = view.wait_for(|view| view.destroyed || view.phase == Phase::Running).await;
+        match seen {
+            Ok(view) if !view.destroyed => Ok(()),
+            Ok(_) | Err(_) => Err(ApiError::new(
+                ErrorKind::NotFound,
+                format!("sandbox \"{}\" is gone", self.name),
+            )),
+        }
+    }
+
     /// Whether its supervisor passes this path up to us.
     pub(crate) async fn relays(&self, path: &str) -> bool {
         let known = self.view.borrow().relays.clone();
@@ -213,6 +226,15 @@ impl Sandboxes {
     /// It is one like any other from now on.
     pub(crate) async fn keep_after_run(&self, sandbox: &Sandbox) -> Result<(), ApiError> {
         self.0.store.keep_after_run(&sandbox.id).await.map_err(errors::from_store)
+    }
+
+    /// Those that are still to get the desktop.
+    pub(crate) async fn unseeded(&self) -> Result<Vec<SandboxId>, ApiError> {
+        self.0.store.unseeded().await.map_err(errors::from_store)
+    }
+
+    pub(crate) async fn note_seeded(&self, id: &SandboxId) -> Result<(), ApiError> {
+        self.0.store.set_seeded(id).await.map_err(errors::from_store)
     }
 
     /// By name first, then by id.

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use nacre_sandbox::{Driver, SandboxSpec};
 use nacre_wire::ApiError;
-use nacre_wire::control::{CreateSandbox, SandboxState};
+use nacre_wire::control::SandboxState;
 
 use super::actor::View;
 use super::policy::{Op, Phase};
@@ -32,7 +32,7 @@ impl Sandboxes {
             this.carry_out(recovery).await?;
         }
         this.reload_roles().await?;
-        this.ensure_live().await?;
+        this.ensure_live(config.desktop.seed).await?;
         this.keep_health();
         this.resume_watch().await;
         Ok(this)
@@ -62,6 +62,7 @@ impl Sandboxes {
                     desired: Desired::Stopped,
                     created_at: now_ms(),
                     run: None,
+                    unseeded: false,
                 };
                 self.0.store.insert(row.clone(), None).await.map_err(errors::from_store)?;
                 let then = if found == SandboxState::Stopped { Then::Nothing } else { Then::Stop };
@@ -104,10 +105,10 @@ impl Sandboxes {
         });
     }
 
-    async fn ensure_live(&self) -> Result<(), ApiError> {
+    async fn ensure_live(&self, seed: bool) -> Result<(), ApiError> {
         let sandbox = match self.by_role(Role::Live) {
             Some(sandbox) => sandbox,
-            None => self.first_live().await?,
+            None => self.first_live(seed).await?,
         };
         let phase = sandbox.view.borrow().phase;
         if phase == Phase::Paused {
@@ -121,7 +122,7 @@ impl Sandboxes {
         Ok(())
     }
 
-    async fn first_live(&self) -> Result<Arc<Sandbox>, ApiError> {
+    async fn first_live(&self, seed: bool) -> Result<Arc<Sandbox>, ApiError> {
         let driver = &self.0.driver;
         driver.probe().await.map_err(|error| {
             let error = errors::from_driver("probe", &error);
@@ -131,8 +132,7 @@ impl Sandboxes {
             )
             .hint("run nacre doctor: it names what is missing and the remedy")
         })?;
-        let name = Some(Role::Live.as_str().to_owned());
-        self.create(CreateSandbox { name, ..Default::default() }).await
+        self.create_live(seed).await
     }
 }
 

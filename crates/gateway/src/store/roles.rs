@@ -215,6 +215,7 @@ mod tests {
             desired,
             created_at: 1,
             run: None,
+            unseeded: false,
         }
     }
 

@@ -58,6 +58,8 @@ pub(crate) struct Row {
     pub(crate) created_at: u64,
     /// The one-shot run that it was made for.
     pub(crate) run: Option<RunTie>,
+    /// Its workspace is still to get the desktop.
+    pub(crate) unseeded: bool,
 }
 
 /// What binds a sandbox to its run.
@@ -77,6 +79,8 @@ struct StoredSpec {
     limits: Limits,
     #[serde(skip_serializing_if = "Option::is_none")]
     run: Option<RunTie>,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    unseeded: bool,
 }
 
 impl Store {
@@ -141,6 +145,24 @@ impl Store {
         .await
     }
 
+    /// Those that are still to get the desktop.
+    pub(crate) async fn unseeded(&self) -> Result<Vec<SandboxId>, StoreError> {
+        let rows = self.sandboxes().await?;
+        Ok(rows.into_iter().filter(|row| row.unseeded).map(|row| row.id).collect())
+    }
+
+    pub(crate) async fn set_seeded(&self, id: &SandboxId) -> Result<(), StoreError> {
+        let id = id.as_str().to_owned();
+        self.run(move |connection| {
+            connection.execute(
+                "UPDATE sandboxes SET spec = json_remove(spec, '$.unseeded') WHERE id = ?",
+                [id],
+            )?;
+            Ok(())
+        })
+        .await
+    }
+
     /// Removes the row and with it the roles that pointed there.
     pub(crate) async fn delete(&self, id: &SandboxId) -> Result<(), StoreError> {
         let id = id.as_str().to_owned();
@@ -174,6 +196,7 @@ fn insert_row(connection: &Connection, row: &Row) -> Result<(), StoreError> {
         rootfs: row.spec.rootfs.as_ref().map(WirePath::from),
         limits: row.spec.limits,
         run: row.run.clone(),
+        unseeded: row.unseeded,
     };
     let spec = parse(row.id.as_str(), "spec", serde_json::to_string(&stored))?;
     let inserted = connection.execute(
@@ -208,6 +231,7 @@ fn read_row(row: &rusqlite::Row<'_>) -> Result<Row, StoreError> {
         desired: parse(&id, "desired", Desired::parse(&desired).ok_or(&desired))?,
         created_at: u64::try_from(row.get::<_, i64>(5)?).unwrap_or(0),
         run: spec.run,
+        unseeded: spec.unseeded,
         id: parse(&id, "id", id.parse())?,
     })
 }
@@ -236,6 +260,7 @@ mod tests {
             desired: Desired::Creating,
             created_at: 42,
             run: Some(RunTie { id: format!("run-{id}"), kept: false }),
+            unseeded: name == "live",
         }
     }
 
@@ -254,6 +279,9 @@ mod tests {
         store.keep_after_run(&id).await.unwrap();
         let kept = Some(RunTie { id: "run-sb-1".to_owned(), kept: true });
         assert_eq!(store.sandboxes().await.unwrap()[0].run, kept);
+        assert_eq!(store.unseeded().await.unwrap(), [id.clone()]);
+        store.set_seeded(&id).await.unwrap();
+        assert_eq!(store.unseeded().await.unwrap(), []);
         store.delete(&id).await.unwrap();
         assert_eq!(store.roles().await.unwrap(), []);
     }

@@ -56,6 +56,7 @@ pub(crate) fn router(app: Arc<App>) -> Router {
         .route("/gateway/sign-in-link", post(access::sign_in_link))
         .route("/gateway/setup-code", post(access::setup_code))
         .route("/gateway/shutdown", post(shutdown))
+        .route("/gateway/modules", post(unpack_modules))
         .route("/metrics", get(telemetry::metrics))
         .route("/alerts", get(telemetry::alerts))
         .route("/sessions", get(access::sessions))
@@ -246,6 +247,8 @@ fn behind_door(uri: &Uri) -> String {
 
 async fn status(State(app): Shared) -> Json<GatewayStatus> {
     let driver = app.sandboxes.driver();
+    let mut reduced = driver.capabilities().reduced;
+    reduced.extend(app.desktop.reduced());
     Json(GatewayStatus {
         version: env!("CARGO_PKG_VERSION").to_owned(),
         pid: std::process::id(),
@@ -254,9 +257,15 @@ async fn status(State(app): Shared) -> Json<GatewayStatus> {
         owner: app.auth.owner().map(|did| did.to_string()),
         data_dir: WirePath::from(&app.data_dir),
         driver: driver.name().to_owned(),
-        reduced: driver.capabilities().reduced,
+        reduced,
         sandboxes: app.sandboxes.list(),
     })
+}
+
+/// Returns when sandboxes see what the desktop runs on.
+async fn unpack_modules(State(app): Shared) -> Answer<StatusCode> {
+    app.desktop.unpack().await?;
+    Ok(StatusCode::NO_CONTENT)
 }
 
 async fn shutdown(

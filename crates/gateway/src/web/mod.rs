@@ -55,6 +55,7 @@ use tower::ServiceExt;
 
 use crate::auth::Auth;
 use crate::brain::Brain;
+use crate::desktop::Desktop;
 use crate::knowledge::Knowledge;
 use crate::observe::{Observer, Via};
 use crate::provider::{Caller, Models};
@@ -89,6 +90,7 @@ pub(crate) struct App {
     pub(crate) runs: Runs,
     pub(crate) knowledge: Arc<Knowledge>,
     pub(crate) brain: Brain,
+    pub(crate) desktop: Desktop,
     pub(crate) tickets: Tickets,
     pub(crate) auth: Arc<Auth>,
     pub(crate) observer: Arc<Observer>,

@@ -6,6 +6,7 @@ mod board;
 mod bodies;
 mod brain;
 mod browser;
+mod desktop;
 mod egress;
 mod framing;
 mod host;

@@ -49,7 +49,7 @@ pub(crate) async fn until_held(world: &FakeDriver) {
 /// A supervisor that shows what reaches it.
 ///
 /// What is on its disk under the path of a request is served, so a test can put an app there.
-fn supervisor(guest: Guest) -> Router {
+pub(crate) fn supervisor(guest: Guest) -> Router {
     let (asking, desk) = (guest.clone(), guest.clone());
     Router::new()
         .route("/supervisor/host", get(move || ask_host(asking.clone())))

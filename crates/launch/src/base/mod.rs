@@ -20,6 +20,7 @@ use crate::{Result, Step};
 const DIRECTORIES: &[(&str, u32)] = &[
     ("usr", 0o755),
     ("opt", 0o755),
+    ("opt/nacre", 0o755),
     ("proc", 0o555),
     ("sys", 0o555),
     ("dev", 0o755),

@@ -6,6 +6,7 @@ pub(crate) mod chat;
 pub(crate) mod completions;
 pub(crate) mod conversations;
 pub(crate) mod cp;
+pub(crate) mod desktop;
 pub(crate) mod dev;
 pub(crate) mod diff;
 pub(crate) mod doctor;
@@ -107,6 +108,7 @@ pub(crate) fn run(cli: Cli) -> Result<ExitCode> {
         Command::Shell(command) => wait(shell::run(command, &context)),
         Command::Ps(command) => wait(ps::run(command, &context)),
         Command::Process(command) => wait(process::run(command, &context)),
+        Command::Desktop(command) => wait(desktop::run(command, &context)),
         Command::Ports(command) => wait(ports::run(command, &context)),
         Command::Forward(command) => wait(forward::run(command, &context)),
         Command::Attach(command) => wait(attach::run(command, &context)),

@@ -37,12 +37,29 @@ Examples:
 pub(crate) struct Up {
     #[command(flatten)]
     front: Front,
+    /// Whether a new computer gets the desktop's source, to be changed there [default: true]
+    #[arg(long, value_name = "true|false", env = "NACRE_DESKTOP_SEED", hide_env_values = true)]
+    desktop_seed: Option<String>,
     /// Run in the background and return when it is ready
     #[arg(short, long)]
     detach: bool,
     /// We are the background process: the report goes to a parent that waits for it.
     #[arg(long, hide = true)]
     background: bool,
+}
+
+impl Up {
+    /// A variable that is there and empty says nothing.
+    fn desktop_seed(&self) -> Result<Option<bool>> {
+        match self.desktop_seed.as_deref().unwrap_or_default() {
+            "" => Ok(None),
+            "true" => Ok(Some(true)),
+            "false" => Ok(Some(false)),
+            other => {
+                Err(Failure::new(format!("--desktop-seed takes true or false, not \"{other}\"")))
+            }
+        }
+    }
 }
 
 /// How browsers come in.
@@ -150,6 +167,9 @@ pub(crate) fn run(command: Up, context: &Context) -> Result<ExitCode> {
     }
     let raw = RawConfig::load(&context.data_dir, context.config.as_deref())?;
     let mut config = raw.resolve(context.data_dir.clone(), command.front.clone())?;
+    if let Some(seed) = command.desktop_seed()? {
+        config.gateway.desktop.seed = seed;
+    }
     config.gateway.reload_models = Some(reload(context));
     let log = config.log.install()?;
     config.gateway.observe.dropped = log.dropped();
@@ -312,6 +332,9 @@ fn detach(command: &Up, context: &Context) -> Result<ExitCode> {
         again.arg("--config").arg(config);
     }
     again.args(command.front.args()?);
+    if let Some(seed) = &command.desktop_seed {
+        again.args(["--desktop-seed", seed]);
+    }
     let mut child = again
         .current_dir("/")
         .stdin(Stdio::null())

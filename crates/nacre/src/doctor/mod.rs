@@ -3,6 +3,7 @@
 mod cgroups;
 mod kernel;
 mod machine;
+mod node;
 mod sandbox;
 mod users;
 
@@ -27,6 +28,7 @@ pub(crate) async fn examine(data_dir: &Path, listen: SocketAddr) -> Vec<Check> {
     checks.push(machine::data_dir(data_dir));
     checks.push(machine::disk(data_dir));
     checks.push(machine::inotify());
+    checks.push(node::check());
     checks.push(machine::port(data_dir, listen).await);
     checks.extend(sandbox::check(data_dir).await);
     checks

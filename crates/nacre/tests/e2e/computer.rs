@@ -40,6 +40,8 @@ impl TestComputer {
     pub(crate) fn command(&self, args: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_nacre"));
         command.args(args).env("NACRE_DATA", self.data.path()).stdin(Stdio::null());
+        // Most tests begin with an empty workspace.
+        command.env("NACRE_DESKTOP_SEED", "false");
         command
     }
 

@@ -183,7 +183,8 @@ impl Outside {
         let mut command = Command::new("nsenter");
         command.args(["--net", "--mount", "--target", &self.servers.id().to_string(), "--"]);
         command.arg(env!("CARGO_BIN_EXE_nacre")).args(args);
-        command.env("NACRE_DATA", self.computer.data()).stdin(Stdio::null());
+        command.env("NACRE_DATA", self.computer.data()).env("NACRE_DESKTOP_SEED", "false");
+        command.stdin(Stdio::null());
         command
     }
 }

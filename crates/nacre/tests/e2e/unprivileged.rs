@@ -16,7 +16,8 @@ const BECOME_PEARL: &str = "\
 
 /// Stops at the first command that fails, and always stops the gateway.
 const STORY: &str = "\
-    set -e; cd home; export HOME=$PWD NACRE_DATA=$PWD/data; nacre=../nacre; \
+    set -e; cd home; export HOME=$PWD NACRE_DATA=$PWD/data NACRE_DESKTOP_SEED=false; \
+    nacre=../nacre; \
     trap '$nacre down >/dev/null' EXIT; \
     $nacre up --detach --listen 127.0.0.1:0 >/dev/null; \
     $nacre exec -- sh -c 'id -un; echo from inside > out'; \

@@ -218,7 +218,7 @@ fn mapped_tree(path: &Path, pid: i32) -> io::Result<OwnedFd> {
 
 /// Changes when something in `/etc` does, or when we lay the layer out differently.
 fn fingerprint_system() -> u64 {
-    const LAYOUT: u8 = 3;
+    const LAYOUT: u8 = 4;
     let mut mark = Mark::default();
     mark.add(&[LAYOUT]);
     let mut todo = vec![PathBuf::from("/etc")];

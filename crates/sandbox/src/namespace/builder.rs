@@ -152,6 +152,9 @@ pub(super) fn accept(place: &Place, answer: Reply) -> io::Result<()> {
             if let Some(reason) = built.no_device {
                 tracing::info!(sandbox = place.name(), "without a device for packets: {reason}");
             }
+            if let Some(reason) = built.no_shared {
+                tracing::warn!(sandbox = place.name(), "without /opt/nacre: {reason}");
+            }
             Ok(())
         }
         other => Err(nursery::unexpected(&other)),

@@ -242,6 +242,14 @@ fn spread(directory: &Path) {
     }
 }
 
+/// The folder that all sandboxes see, open to every id, and where it is.
+pub(super) fn make_shared(folder: &Path) -> io::Result<PathBuf> {
+    let folder = std::path::absolute(folder)?;
+    fs::DirBuilder::new().recursive(true).create(&folder)?;
+    fs::set_permissions(&folder, fs::Permissions::from_mode(0o755))?;
+    Ok(folder)
+}
+
 /// Creates everything of a sandbox but what it holds and what it is made of.
 pub(super) fn make_place(place: &Place) -> io::Result<()> {
     fs::DirBuilder::new().mode(0o711).create(&place.0)?;

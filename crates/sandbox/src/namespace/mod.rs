@@ -72,6 +72,9 @@ pub struct NamespaceConfig {
     pub parked: usize,
     /// Directories of the host to show in sandboxes besides its system, read-only under a layer.
     pub host_directories: Vec<PathBuf>,
+    /// A folder that every sandbox sees at `/opt/nacre`, read-only; made when it is missing. What is put
+    /// there later is seen by those that run.
+    pub shared: Option<PathBuf>,
 }
 
 /// See the [module](self).
@@ -131,9 +134,11 @@ impl NamespaceDriver {
         // Two data directories on one machine keep out of each other's cgroups.
         let hierarchies = Hierarchies::detect(&store.instance().map_err(fail())?);
         let ids = IdPlan::detect().map_err(io_error("find out which ids we may map"))?;
+        let shared = config.shared.as_deref().map(files::make_shared).transpose();
         let nursery = Nursery::new(
             &config.guest,
             store.directory().to_owned(),
+            shared.map_err(io_error("make the folder that sandboxes share"))?,
             ids.sandbox.clone(),
             hierarchies.clone(),
         )

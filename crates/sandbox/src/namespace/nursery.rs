@@ -65,6 +65,8 @@ struct Inner {
     guest: OwnedFd,
     /// The directory that holds all sandboxes.
     sandboxes: PathBuf,
+    /// What every sandbox sees at `/opt/nacre`.
+    shared: Option<PathBuf>,
     ids: Ids,
     hierarchies: Hierarchies,
     /// Tells this process's seeds from those of one before it.
@@ -80,6 +82,7 @@ impl Nursery {
     pub(super) fn new(
         guest: &[u8],
         sandboxes: PathBuf,
+        shared: Option<PathBuf>,
         ids: Ids,
         hierarchies: Hierarchies,
     ) -> io::Result<Self> {
@@ -87,6 +90,7 @@ impl Nursery {
         Ok(Self(Arc::new(Inner {
             guest: sealed(guest)?,
             sandboxes,
+            shared,
             ids,
             hierarchies,
             run,
@@ -121,6 +125,7 @@ impl Nursery {
             ids: inner.ids.clone(),
             sandboxes: inner.sandboxes.clone(),
             rootfs,
+            shared: inner.shared.clone(),
             cgroups: cgroups.directories(),
             oom_score_adj: rustix::process::geteuid().is_root().then_some(-500),
         };

@@ -35,6 +35,7 @@ fn namespace_driver_on(data: &Path) -> NamespaceDriver {
         guest: guest.into(),
         parked: 1,
         host_directories: Vec::new(),
+        shared: Some(data.join("shared")),
     };
     NamespaceDriver::new(config).expect("a driver")
 }

@@ -13,4 +13,5 @@ mod limits;
 mod machine;
 mod network;
 mod rootfs;
+mod shared;
 mod unprivileged;

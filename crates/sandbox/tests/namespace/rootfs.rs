@@ -7,7 +7,7 @@ use nacre_sandbox::SandboxSpec;
 
 use crate::machine::Sandbox;
 
-fn busybox_root() -> tempfile::TempDir {
+pub(crate) fn busybox_root() -> tempfile::TempDir {
     let root = tempfile::tempdir().unwrap();
     for directory in ["bin", "etc"] {
         std::fs::create_dir(root.path().join(directory)).unwrap();
@@ -31,7 +31,7 @@ async fn it_is_the_images_system_and_not_the_hosts() {
     .await;
     assert_eq!(
         sandbox.output("nacre", "cat /etc/motd; echo; id -un; ls /").await,
-        "from the image\nnacre\nbin\ndev\netc\nproc\nrun\nsys\ntmp\nworkspace"
+        "from the image\nnacre\nbin\ndev\netc\nopt\nproc\nrun\nsys\ntmp\nworkspace"
     );
     assert_eq!(
         sandbox.output("root", "stat -c %u:%a /bin/busybox").await.split(':').next(),

@@ -70,6 +70,7 @@ fn a_user_with_subordinate_ids_has_all_users() {
     assert!(success, "{text}");
     assert!(!text.contains("reduced: ids"), "{text}");
     assert!(text.contains("pearl\nroot\nwritable"), "{text}");
+    assert!(text.contains("for all\nshared read-only"), "{text}");
     assert!(text.contains("forked pearl"), "{text}");
 }
 
@@ -79,5 +80,6 @@ fn a_user_without_them_has_one_and_is_told() {
     assert!(success, "{text}");
     assert!(text.contains("reduced: ids"), "{text}");
     assert!(text.contains("pearl\nroot\n"), "{text}");
+    assert!(text.contains("for all\nshared read-only"), "{text}");
     assert!(text.contains("forked pearl"), "{text}");
 }

@@ -4,6 +4,7 @@
 //! safe to share. Commands and watches each take a connection of their own.
 
 mod conductor;
+mod desktop;
 mod egress;
 mod exec;
 mod files;

@@ -143,5 +143,12 @@ fn gateway() -> Vec<Call> {
         )
         .takes::<Shutdown>(Required::False)
         .gives_nothing("202", SOCKET_ONLY),
+        Call::new(
+            HttpMethod::Post,
+            "/admin/sandboxes/gateway/modules",
+            "unpack_modules",
+            "Unpack what the desktop runs on, for all sandboxes",
+        )
+        .gives_nothing("204", "It is there"),
     ]
 }
