@@ -9,12 +9,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use nacre_agent::Mode;
 use nacre_agent::events::{Ended, Event, ToolKind, ToolStatus, Update};
 use nacre_agent::journal::{FileJournal, Journal};
 use nacre_agent::model::{Call, Error, Line, Message, Tool};
 use nacre_agent::session::INTERRUPTED;
 use nacre_agent::tools::{Answer, Context, Intent, Ready, Toolbox};
+use nacre_agent::{Mode, Permission};
 use serde_json::{Value, json};
 use support::{Always, Stage, run, says, write};
 use tokio_util::sync::CancellationToken;
@@ -133,6 +133,27 @@ async fn time_that_is_up_ends_a_turn() {
     let mut stage = Stage::new([run("sleep 60")]);
     stage.agent.limits.time = Duration::from_millis(100);
     assert_eq!(stage.turn().await, Ended::TimeOut);
+}
+
+/// An owner who takes their time.
+struct Slow(Duration);
+
+#[async_trait]
+impl Permission for Slow {
+    async fn ask(&self, _: &Call, _: &Intent) -> bool {
+        tokio::time::sleep(self.0).await;
+        true
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_time_of_a_turn_stands_still_while_the_owner_is_asked() {
+    let mut stage = Stage::new([write("a"), write("b"), says("ok")]);
+    stage.agent.mode = Mode::Ask;
+    stage.agent.permission = Arc::new(Slow(Duration::from_secs(3600)));
+    stage.agent.limits.time = Duration::from_secs(60);
+    assert_eq!(stage.turn().await, Ended::Done);
+    assert_eq!(stage.file("b").as_deref(), Some("hello\n"));
 }
 
 #[tokio::test]

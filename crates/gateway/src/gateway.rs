@@ -324,13 +324,16 @@ async fn start_brain(
         .map_err(|source| StartError::Io { what: "conversations".to_owned(), source })
 }
 
-/// Paths of a sandbox that are answered here: conversations, which are the same wherever they are asked
-/// about, and what is written, which is that of the sandbox and what was published.
+/// Paths of a sandbox that are answered here: conversations and memory, which are the same wherever they
+/// are asked about, and what is written, which is that of the sandbox and what was published.
 fn routers(brain: Brain, knowledge: Arc<Knowledge>) -> Routers {
     Arc::new(move |id| {
         let scope = Scope::Sandbox(id.to_string());
         let writer = Writer { knowledge: knowledge.clone(), scope };
-        brain::http::router(brain.clone()).merge(knowledge::writer_router(writer))
+        let memory = knowledge::memory::router(knowledge.clone(), knowledge::memory::PAGE);
+        brain::http::router(brain.clone())
+            .nest("/conductor", memory)
+            .merge(knowledge::writer_router(writer))
     })
 }
 

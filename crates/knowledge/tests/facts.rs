@@ -59,7 +59,8 @@ fn a_changed_fact_is_recalled_as_it_is_now() {
     let mut library = library(dir.path());
     let told = library.add_fact(fact("The cat is called Kiwi.", &[]), 1).unwrap();
     assert_eq!(recall(&mut library, "kiwi").len(), 1);
-    let change = ChangeFact { text: Some("The dog is called Mango.".to_owned()), tags: None };
+    let change =
+        ChangeFact { text: Some("The dog is called Mango.".to_owned()), ..ChangeFact::default() };
     let changed = library.change_fact(told.id, change, 9).unwrap();
     assert_eq!((changed.created_at, changed.changed_at), (1, 9));
     assert_eq!(recall(&mut library, "mango"), ["The dog is called Mango."]);

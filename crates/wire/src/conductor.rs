@@ -13,6 +13,9 @@
 //! | `POST /conductor/conversations/{id}/fork` | [`ForkConversation`] -> [`ConversationInfo`] |
 //! | `POST /conductor/conversations/{id}/undo` | [`UndoConversation`] -> [`UndoneList`] |
 //! | `GET /conductor/conversations/{id}/events` | what happened after `after`, then what happens |
+//! | `GET /conductor/models` | [`ModelChoices`] |
+//! | `GET /conductor/plans?role=R` | [`PlanList`] |
+//! | `/conductor/memory*` | as `/admin/sandboxes/memory*`, see [`crate::knowledge`] |
 //!
 //! Events are a stream of server-sent events, or a WebSocket when the request asks for one. Each is one
 //! JSON object in the shape of the Agent Client Protocol's session updates, with `seq` and `at` beside
@@ -221,6 +224,77 @@ pub struct UndoneIn {
     /// By name.
     pub sandbox: String,
     pub outcome: Outcome,
+}
+
+/// What a conversation may be told to ask.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, Default)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[serde(default)]
+pub struct ModelChoices {
+    /// Those that are known by name, the default first.
+    pub models: Vec<ModelChoice>,
+    /// Providers that take models besides those: `provider/` and whatever they call it.
+    pub providers: Vec<ProviderChoice>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct ModelChoice {
+    /// `provider/model`.
+    pub model: String,
+    /// What a conversation that names none asks.
+    #[serde(default)]
+    pub default: bool,
+    /// Why it cannot be asked now.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub problem: Option<String>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct ProviderChoice {
+    pub name: String,
+    /// Which ones, with `*` for anything.
+    pub patterns: Vec<String>,
+}
+
+/// Ways to go about a task that the agent can adopt, with the steps of each.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, Default)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[serde(default)]
+pub struct PlanList {
+    /// Those of the workspace first.
+    pub plans: Vec<PlanInfo>,
+    /// Files of the workspace that are no templates.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub malformed: Vec<MalformedPlan>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct PlanInfo {
+    pub name: String,
+    pub description: String,
+    pub steps: Vec<String>,
+    pub source: PlanSource,
+    /// In the workspace.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub path: Option<String>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum PlanSource {
+    Builtin,
+    Workspace,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct MalformedPlan {
+    pub path: String,
+    pub reason: String,
 }
 
 /// What a supervisor is told of conversations, one line of JSON each, at `GET /host/conversations`.

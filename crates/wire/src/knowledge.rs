@@ -15,7 +15,7 @@
 //! | `POST /admin/sandboxes/publications/cite` | [`CiteRequest`] -> [`CitationInfo`] |
 //! | `GET /admin/sandboxes/publications/{edition}` | [`EditionView`] |
 //!
-//! What `/writer/*` gives to programs has the same types.
+//! What `/writer/*` gives to programs has the same types, and `/conductor/memory*` is memory for pages.
 
 use serde::{Deserialize, Serialize};
 
@@ -25,7 +25,7 @@ use serde::{Deserialize, Serialize};
 pub struct FactInfo {
     pub id: i64,
     pub text: String,
-    /// `owner`, or the conversation and the call that told it.
+    /// `owner`, `page` for what a page told or reworded, or the conversation and the call that told it.
     pub source: String,
     pub tags: Vec<String>,
     /// Unix milliseconds.

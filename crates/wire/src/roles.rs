@@ -7,6 +7,7 @@
 //! | `POST /admin/sandboxes/dev/reset` | the same, in place of the one there is |
 //! | `DELETE /admin/sandboxes/dev` | removes it |
 //! | `POST /admin/sandboxes/swap` | [`SwapRequest`] -> [`Swapped`], or 409 with [`SwapRefused`] |
+//! | `GET /admin/sandboxes/swap/checks` | a line of JSON for each [`SwapCheck`] as it is made, then [`SwapVerdict`] |
 
 use serde::{Deserialize, Serialize};
 
@@ -122,6 +123,16 @@ pub struct SwapCheck {
     /// What was asked for and what came, where that failed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub evidence: Vec<Evidence>,
+}
+
+/// The last line of `GET /admin/sandboxes/swap/checks`. A stream that ends without one broke off.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct SwapVerdict {
+    /// Whether a swap would go through.
+    pub ok: bool,
+    /// In a sentence, for people.
+    pub verdict: String,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, Default)]

@@ -59,10 +59,14 @@ fn what_the_routers_answer_is_what_is_described() {
     }
     // The first page is for people.
     assert!(answered.remove("get /") && answered.remove("get /supervisor"));
-    for file in ["web/control.rs", "knowledge/admin.rs", "knowledge/writer.rs"] {
+    for file in
+        ["web/control.rs", "knowledge/admin.rs", "knowledge/memory.rs", "knowledge/writer.rs"]
+    {
         let source = fs::read_to_string(crates().join("gateway/src").join(file)).unwrap();
         answered.extend(routes(&source, "/admin/sandboxes"));
     }
+    let memory = fs::read_to_string(crates().join("gateway/src/knowledge/memory.rs")).unwrap();
+    answered.extend(routes(&memory, "/conductor"));
     let conductor = fs::read_to_string(crates().join("gateway/src/brain/http.rs")).unwrap();
     answered.extend(routes(&conductor, ""));
     assert_eq!(described, answered);

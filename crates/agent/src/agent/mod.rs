@@ -1,6 +1,7 @@
 //! The loop: ask, call, tell, until there is nothing more to do or a limit is reached.
 
 mod chunks;
+mod clock;
 mod room;
 
 use std::collections::HashSet;
@@ -17,6 +18,7 @@ use crate::journal::Journal;
 use crate::model::{self, Call, Model, Outcome, Reply, Request, Stop, Tool};
 use crate::session::Session;
 use crate::tools::{Answer, Context, Intent, Ready, Toolbox};
+use clock::Clock;
 use room::Need;
 
 /// How often a model is asked the same before that is given up.
@@ -41,6 +43,7 @@ pub enum Mode {
 pub struct Limits {
     /// How often the model is asked in one turn.
     pub steps: u64,
+    /// To think and to act: while the owner is asked, it stands still.
     pub time: Duration,
 }
 
@@ -78,12 +81,13 @@ impl Agent {
         input: &str,
         cancel: &CancellationToken,
     ) -> io::Result<Ended> {
-        let mut turn = Turn { agent: self, session, journal, strikes: 0 };
+        let clock = Clock::default();
+        let mut turn = Turn { agent: self, session, journal, clock: &clock, strikes: 0 };
         turn.keep(Update::UserMessageChunk { content: Content::text(input) })?;
         let ended = tokio::select! {
             biased;
             () = cancel.cancelled() => Ok(Ended::Cancelled),
-            () = tokio::time::sleep(self.limits.time) => Ok(Ended::TimeOut),
+            () = clock.runs_out(self.limits.time) => Ok(Ended::TimeOut),
             ended = turn.steps() => ended,
         }?;
         turn.keep(Update::Ended { how: ended.clone() })?;
@@ -107,6 +111,7 @@ struct Turn<'a> {
     agent: &'a Agent,
     session: &'a mut Session,
     journal: &'a mut dyn Journal,
+    clock: &'a Clock,
     /// Replies in a row with a call that cannot be made.
     strikes: u32,
 }
@@ -257,7 +262,7 @@ impl Turn<'_> {
         }
         let (tool_call_id, title) = (call.id.clone(), intent.title.clone());
         self.keep(Update::PermissionRequest { tool_call_id, title })?;
-        let allowed = self.agent.permission.ask(call, intent).await;
+        let allowed = self.clock.without(self.agent.permission.ask(call, intent)).await;
         let tool_call_id = call.id.clone();
         self.keep(Update::PermissionOutcome { tool_call_id, allowed })?;
         Ok((!allowed).then(|| "the owner does not want this".to_owned()))

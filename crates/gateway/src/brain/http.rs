@@ -9,8 +9,8 @@ use axum::routing::{get, post};
 use axum::{Json, Router};
 use http::{HeaderMap, StatusCode, header};
 use nacre_wire::conductor::{
-    ChangeConversation, ConversationInfo, ConversationList, CreateConversation, SendMessage, Sent,
-    UndoneList,
+    ChangeConversation, ConversationInfo, ConversationList, CreateConversation, ModelChoices,
+    PlanList, SendMessage, Sent, UndoneList,
 };
 use nacre_wire::{ApiError, ErrorKind};
 use serde::Deserialize;
@@ -46,6 +46,8 @@ pub(crate) fn router<S: Clone + Send + Sync + 'static>(brain: Brain) -> Router<S
         .route("/conductor/conversations/{id}/fork", post(fork))
         .route("/conductor/conversations/{id}/undo", post(undo))
         .route("/conductor/conversations/{id}/events", get(events))
+        .route("/conductor/models", get(models))
+        .route("/conductor/plans", get(plans))
         .with_state(brain)
 }
 
@@ -156,6 +158,22 @@ async fn events(
             Err(ApiError::new(ErrorKind::InvalidRequest, message).into())
         }
     }
+}
+
+async fn models(State(brain): State<Brain>) -> Json<ModelChoices> {
+    Json(brain.models())
+}
+
+#[derive(Deserialize)]
+struct PlansQuery {
+    role: Option<String>,
+}
+
+async fn plans(
+    State(brain): State<Brain>,
+    Query(PlansQuery { role }): Query<PlansQuery>,
+) -> Answer<Json<PlanList>> {
+    Ok(Json(brain.plans(role.as_deref()).await?))
 }
 
 fn last_event(headers: &HeaderMap) -> Option<u64> {

@@ -11,6 +11,7 @@
 //! is done, is stopped or reaches a limit. What follows a conversation reads the log at its own pace.
 
 mod acting;
+mod choices;
 pub(crate) mod config;
 mod conversation;
 mod entry;

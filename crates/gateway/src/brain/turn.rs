@@ -24,6 +24,7 @@ use super::permission::Owner;
 use super::policy;
 use crate::provider::{Kind, Meter};
 use crate::routes::Role;
+use crate::sandboxes::{Sandbox, Sandboxes};
 use crate::secret::Secret;
 
 /// How long a sandbox may take to say what is in its workspace.
@@ -115,8 +116,18 @@ pub(super) async fn run(
 }
 
 fn place(conversation: &Conversation, turn: u64, doing: &Doing) -> Result<Place, ApiError> {
-    let sandboxes = &conversation.brain.sandboxes;
     let chosen = conversation.meta.role.as_deref();
+    let (role, sandbox) = acts_on(&conversation.brain.sandboxes, chosen)?;
+    let (client, id) = (sandbox.client(), conversation.meta.id.clone());
+    let body = Arc::new(Acting::new(client.clone(), &id, turn, doing.clone()));
+    Ok(Place { conversation: id, role, sandbox: sandbox.id.to_string(), client, body })
+}
+
+/// Where a conversation with this choice acts, if that runs.
+pub(super) fn acts_on(
+    sandboxes: &Sandboxes,
+    chosen: Option<&str>,
+) -> Result<(Role, Arc<Sandbox>), ApiError> {
     let role = policy::role(chosen, sandboxes.by_role(Role::Dev).is_some());
     let Some(sandbox) = sandboxes.by_role(role) else {
         let message = format!("there is no {} sandbox", role.as_str());
@@ -126,9 +137,7 @@ fn place(conversation: &Conversation, turn: u64, doing: &Doing) -> Result<Place,
         }));
     };
     sandbox.require_running()?;
-    let (client, id) = (sandbox.client(), conversation.meta.id.clone());
-    let body = Arc::new(Acting::new(client.clone(), &id, turn, doing.clone()));
-    Ok(Place { conversation: id, role, sandbox: sandbox.id.to_string(), client, body })
+    Ok((role, sandbox))
 }
 
 fn toolboxes(

@@ -3,43 +3,38 @@
 use std::sync::Arc;
 
 use axum::body::Bytes;
-use axum::extract::{DefaultBodyLimit, FromRequestParts, Path, Query, State};
-use axum::routing::{get, post, put};
+use axum::extract::{DefaultBodyLimit, FromRequestParts, Path, Query, Request, State};
+use axum::middleware::{Next, from_fn};
+use axum::response::{IntoResponse, Response};
+use axum::routing::{get, post};
 use axum::{Json, Router};
-use http::StatusCode;
 use http::request::Parts;
-use nacre_knowledge::{ChangeFact, NewFact};
+use http::{Method, StatusCode};
 use nacre_wire::knowledge::{
-    self as wire, AddFact, CitationInfo, CiteRequest, EditionInfo, EditionList, EditionView,
-    FactInfo, FactList, KnowledgeStatus, PublishRequest, Recall, SearchAnswer, VerifyReport,
+    CitationInfo, CiteRequest, EditionInfo, EditionList, EditionView, KnowledgeStatus,
+    PublishRequest, SearchAnswer, VerifyReport,
 };
 use nacre_wire::{ApiError, ErrorKind};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
 use super::publish::LARGEST;
-use super::{Knowledge, convert};
+use super::{Knowledge, convert, memory};
 use crate::auth::Pass;
-use crate::clock::now_ms;
 use crate::web::{Answer, Entrance, Failure};
 
-const USUAL: u32 = 50;
-const MOST: u32 = 1000;
+pub(super) const USUAL: u32 = 50;
+pub(super) const MOST: u32 = 1000;
 const USUAL_FOUND: usize = 10;
 const MOST_FOUND: usize = 100;
 /// An edition as JSON, with what escaping adds.
 const LARGEST_BODY: usize = 3 * LARGEST as usize;
-/// Who told a fact that came over the control plane.
-const OWNER: &str = "owner";
 
 type Shared = State<Arc<Knowledge>>;
 
 /// Below `/admin/sandboxes`.
-pub(crate) fn router<S>(knowledge: Arc<Knowledge>) -> Router<S> {
+pub(crate) fn router<S: Clone + Send + Sync + 'static>(knowledge: Arc<Knowledge>) -> Router<S> {
     Router::new()
-        .route("/memory", get(facts).post(add_fact))
-        .route("/memory/search", get(recall))
-        .route("/memory/{id}", put(change_fact).delete(delete_fact))
         .route("/knowledge", get(status))
         .route("/knowledge/search", get(search))
         .route("/publications", get(publications).post(publish))
@@ -47,12 +42,13 @@ pub(crate) fn router<S>(knowledge: Arc<Knowledge>) -> Router<S> {
         .route("/publications/cite", post(cite))
         .route("/publications/{edition}", get(edition))
         .layer(DefaultBodyLimit::max(LARGEST_BODY))
-        .with_state(knowledge)
+        .with_state(knowledge.clone())
+        .merge(memory::router(knowledge, memory::OWNER).route_layer(from_fn(changed_by_programs)))
 }
 
 /// The nacre command, here or elsewhere. The pages of a sandbox share the owner's origin: one that could
-/// change what the agent remembers would speak to it for ever after, and one that could publish would do
-/// so in the owner's name.
+/// publish would do so in the owner's name, and what it tells the agent to remember is not told by the
+/// owner ([`memory::PAGE`]).
 struct Program;
 
 impl<S: Sync> FromRequestParts<S> for Program {
@@ -71,57 +67,13 @@ impl<S: Sync> FromRequestParts<S> for Program {
     }
 }
 
-#[derive(Deserialize)]
-struct FactsQuery {
-    before: Option<i64>,
-    tag: Option<String>,
-    limit: Option<u32>,
-}
-
-async fn facts(
-    State(knowledge): Shared,
-    Query(query): Query<FactsQuery>,
-) -> Answer<Json<FactList>> {
-    let limit = query.limit.unwrap_or(USUAL).clamp(1, MOST);
-    let tag = query.tag.map(|tag| tag.to_lowercase());
-    let read = move |library: &mut nacre_knowledge::Library| {
-        library.facts(query.before, tag.as_deref(), limit)
-    };
-    let facts: Vec<_> = knowledge.with(read).await?.into_iter().map(convert::fact).collect();
-    let full = facts.len() == limit as usize;
-    Ok(Json(FactList { next: facts.last().filter(|_| full).map(|fact| fact.id), facts }))
-}
-
-async fn add_fact(
-    _: Program,
-    State(knowledge): Shared,
-    body: Bytes,
-) -> Answer<(StatusCode, Json<FactInfo>)> {
-    let AddFact { text, tags } = read(&body)?;
-    let fact = knowledge.remember(NewFact { text, source: OWNER.to_owned(), tags }).await?;
-    Ok((StatusCode::CREATED, Json(fact)))
-}
-
-async fn change_fact(
-    _: Program,
-    State(knowledge): Shared,
-    Path(id): Path<i64>,
-    body: Bytes,
-) -> Answer<Json<FactInfo>> {
-    let wire::ChangeFact { text, tags } = read(&body)?;
-    let change = ChangeFact { text, tags };
-    let fact = knowledge.with(move |library| library.change_fact(id, change, now_ms())).await?;
-    knowledge.waiting.notify_one();
-    Ok(Json(convert::fact(fact)))
-}
-
-async fn delete_fact(
-    _: Program,
-    State(knowledge): Shared,
-    Path(id): Path<i64>,
-) -> Answer<StatusCode> {
-    knowledge.with(move |library| library.delete_fact(id)).await?;
-    Ok(StatusCode::NO_CONTENT)
+async fn changed_by_programs(request: Request, next: Next) -> Response {
+    let (mut parts, body) = request.into_parts();
+    let reads = matches!(parts.method, Method::GET | Method::HEAD);
+    if !reads && let Err(failure) = Program::from_request_parts(&mut parts, &()).await {
+        return failure.into_response();
+    }
+    next.run(Request::from_parts(parts, body)).await
 }
 
 #[derive(Deserialize)]
@@ -136,11 +88,6 @@ impl Asked {
     pub(super) fn limit(&self) -> usize {
         self.limit.unwrap_or(USUAL_FOUND).clamp(1, MOST_FOUND)
     }
-}
-
-async fn recall(State(knowledge): Shared, Query(asked): Query<Asked>) -> Answer<Json<Recall>> {
-    let limit = asked.limit();
-    Ok(Json(knowledge.recall(asked.q, limit).await?))
 }
 
 async fn search(
@@ -199,12 +146,6 @@ async fn edition(State(knowledge): Shared, Path(which): Path<String>) -> Answer<
 }
 
 impl Knowledge {
-    pub(super) async fn remember(&self, fact: NewFact) -> Result<FactInfo, ApiError> {
-        let fact = self.with(move |library| library.add_fact(fact, now_ms())).await?;
-        self.waiting.notify_one();
-        Ok(convert::fact(fact))
-    }
-
     pub(super) async fn editions(
         &self,
         document: Option<String>,
@@ -221,7 +162,7 @@ impl Knowledge {
     }
 }
 
-fn read<T: DeserializeOwned>(body: &[u8]) -> Result<T, ApiError> {
+pub(super) fn read<T: DeserializeOwned>(body: &[u8]) -> Result<T, ApiError> {
     serde_json::from_slice(body)
         .map_err(|error| ApiError::new(ErrorKind::InvalidRequest, format!("body: {error}")))
 }

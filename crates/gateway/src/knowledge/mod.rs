@@ -4,6 +4,7 @@
 //!  live, dev ── watch, files (door) ─▶ follow ─▶ prepare ─┐
 //!  tools of the agent ─────────────────────────────────────┼▶ desk: one thread, knowledge.db
 //!  /admin/sandboxes/{memory,knowledge,publications} ───────┤
+//!  /conductor/memory ──────────────────────────────────────┤
 //!  /writer/* ──────────────────────────────────────────────┘
 //!  embeddings ─▶ a provider, when one is configured ─▶ desk
 //! ```
@@ -17,6 +18,7 @@ mod desk;
 mod embeddings;
 mod follow;
 mod look;
+pub(crate) mod memory;
 mod pages;
 mod publish;
 mod tools;

@@ -79,6 +79,15 @@ impl Models {
         self.tokens.revoke(Which::Conversation(id)).await.map(drop)
     }
 
+    /// The models of a provider that the owner has set a price for: those are known to be there.
+    pub(crate) fn priced(&self, provider: &str) -> Vec<String> {
+        let live = self.live();
+        live.providers
+            .get(provider)
+            .map(|target| target.provider.prices.named())
+            .unwrap_or_default()
+    }
+
     /// Which API a provider speaks.
     pub(crate) fn kind_of(&self, provider: &str) -> Result<Kind, ApiError> {
         let live = self.live();

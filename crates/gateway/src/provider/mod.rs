@@ -45,6 +45,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 use nacre_wire::ApiError;
 use tokio::sync::watch;
 
+pub(crate) use book::day_began;
 pub(crate) use call::{Caller, PREFIX};
 pub use config::{
     Kind, ModelsConfig, Provider, RawModelsConfig, RawPrice, RawProvider, RawSandboxLimits,

@@ -103,6 +103,12 @@ impl Prices {
         let begins = self.known.iter().filter(|(known, _)| name.starts_with(known));
         begins.max_by_key(|(known, _)| known.len()).map_or(self.other, |(_, price)| *price)
     }
+
+    /// Whole names that the owner has given a price.
+    pub(super) fn named(&self) -> Vec<String> {
+        let names = self.own.iter().map(|(name, _)| name);
+        names.filter(|name| !name.contains('*')).cloned().collect()
+    }
 }
 
 impl Price {

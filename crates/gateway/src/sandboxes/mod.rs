@@ -10,6 +10,7 @@ pub(crate) mod door;
 pub(crate) mod errors;
 mod health;
 pub(crate) mod label;
+pub(crate) mod looking;
 mod make;
 mod name;
 mod plain;
@@ -83,6 +84,7 @@ struct Inner {
     services: Services,
     healths: Healths,
     changing_roles: Arc<tokio::sync::Mutex<()>>,
+    looking: looking::Places,
     extras: Mutex<Extras>,
 }
 
@@ -211,6 +213,7 @@ impl Sandboxes {
             services,
             healths: Healths::default(),
             changing_roles: Arc::default(),
+            looking: looking::Places::default(),
             extras: Mutex::default(),
         }))
     }

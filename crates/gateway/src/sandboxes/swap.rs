@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use nacre_wire::roles::{SwapCheck, SwapKind, SwapRecord, SwapRefused, SwapRequest, Swapped};
+use nacre_wire::roles::{
+    SwapCheck, SwapKind, SwapRecord, SwapRefused, SwapRequest, SwapVerdict, Swapped,
+};
 use nacre_wire::{ApiError, ErrorKind};
 
 use super::dev::{no_dev, no_live};
@@ -29,6 +31,17 @@ impl From<ApiError> for Refusal {
 struct Pair {
     live: Arc<Sandbox>,
     dev: Arc<Sandbox>,
+}
+
+/// What the checks come to.
+pub(super) fn verdict(checks: &[SwapCheck]) -> SwapVerdict {
+    match checks.iter().find(|check| !check.ok) {
+        Some(failed) => SwapVerdict {
+            ok: false,
+            verdict: format!("dev is not fit to be live: {}", failed.detail),
+        },
+        None => SwapVerdict { ok: true, verdict: "dev is fit to be live".to_owned() },
+    }
 }
 
 impl Sandboxes {
@@ -70,11 +83,12 @@ impl Sandboxes {
 
     async fn swap_forward(&self) -> Result<Swapped, Refusal> {
         let pair = self.pair()?;
-        let checks = checks::all(&pair.dev).await;
+        self.remember_checks(&[]);
+        let checks = checks::all(&pair.dev, &|check| self.remember_check(check)).await;
         self.remember_checks(&checks);
-        if let Some(failed) = checks.iter().find(|check| !check.ok) {
-            let message = format!("dev is not fit to be live: {}", failed.detail);
-            let error = ApiError::new(ErrorKind::Conflict, message)
+        let SwapVerdict { ok, verdict } = verdict(&checks);
+        if !ok {
+            let error = ApiError::new(ErrorKind::Conflict, verdict)
                 .hint("live is as it was; mend dev and try again");
             return Err(Refusal::Checks(SwapRefused { error, checks }));
         }
@@ -95,7 +109,7 @@ impl Sandboxes {
         let ready = self.ready(&pair.dev).await;
         let mut checks = vec![ready];
         if checks[0].ok {
-            checks.extend(checks::bootstrap(&pair.dev).await);
+            checks.extend(checks::bootstrap(&pair.dev, &|_| ()).await);
         } else if !force {
             let message = format!("there is nothing to go back to: {}", checks[0].detail);
             let error = ApiError::new(ErrorKind::Conflict, message)
@@ -169,6 +183,11 @@ impl Sandboxes {
 
     fn remember_checks(&self, checks: &[SwapCheck]) {
         self.0.extras().checks = checks.to_vec();
+    }
+
+    /// While a swap makes them.
+    fn remember_check(&self, check: &SwapCheck) {
+        self.0.extras().checks.push(check.clone());
     }
 
     pub(super) fn last_checks(&self) -> Vec<SwapCheck> {

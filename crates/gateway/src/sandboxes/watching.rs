@@ -182,7 +182,7 @@ impl Sandboxes {
 
     async fn look_at_live(&self) -> Vec<SwapCheck> {
         match self.by_role(Role::Live) {
-            Some(live) => checks::bootstrap(&live).await,
+            Some(live) => checks::bootstrap(&live, &|_| ()).await,
             None => Vec::new(),
         }
     }

@@ -50,6 +50,7 @@ pub(crate) fn router(app: Arc<App>) -> Router {
         .route("/", get(list).post(create))
         .route("/roles", get(roles::status))
         .route("/swap", post(roles::swap))
+        .route("/swap/checks", get(roles::checks))
         .route("/dev", get(roles::show_dev).post(roles::create_dev).delete(roles::delete_dev))
         .route("/dev/reset", post(roles::reset_dev))
         .route("/gateway", get(status))

@@ -8,16 +8,18 @@ use axum::body::{Body, Bytes};
 use axum::extract::{Extension, Path, Query, State};
 use axum::response::{IntoResponse, Response};
 use http::header::CONTENT_TYPE;
-use nacre_wire::egress::{EgressLog, EgressRecord, EgressRule, EgressView, SetEgressMode};
+use nacre_wire::egress::{
+    EgressLog, EgressMode, EgressRecord, EgressRule, EgressView, SetEgressMode,
+};
 use nacre_wire::{ApiError, ErrorKind};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use tokio::sync::broadcast;
 use tokio::sync::broadcast::error::RecvError;
 
+use super::access::event;
 use super::control::{Answer, Shared, require_unix};
 use super::{App, Entrance};
-use crate::auth::Event;
 use crate::egress::log;
 
 const USUAL: u32 = 50;
@@ -28,7 +30,8 @@ pub(super) async fn show(State(app): Shared, Path(name): Path<String>) -> Answer
 }
 
 /// The pages of a sandbox share the owner's origin. A page that could open the way out for itself
-/// would make the rules worthless, so they are changed on the host alone.
+/// would make the rules worthless, so they are changed on the host, or with a form that the owner sends
+/// from a page of the gateway's own ([`super::board`]).
 pub(super) async fn set_mode(
     State(app): Shared,
     Extension(entrance): Extension<Entrance>,
@@ -37,11 +40,21 @@ pub(super) async fn set_mode(
 ) -> Answer<Json<EgressView>> {
     require_unix(entrance)?;
     let SetEgressMode { mode } = read(&body)?;
-    let sandbox = app.sandboxes.find(&name)?;
+    change_mode(&app, entrance, &name, mode).await?;
+    view(&app, &name)
+}
+
+pub(super) async fn change_mode(
+    app: &App,
+    entrance: Entrance,
+    name: &str,
+    mode: Option<EgressMode>,
+) -> Result<(), ApiError> {
+    let sandbox = app.sandboxes.find(name)?;
     app.sandboxes.egress().set_mode(&sandbox.id, mode).await?;
     let shown = mode.map_or("as configured", |mode| mode.as_str());
-    note(&app, format!("{name}: mode {shown}")).await;
-    view(&app, &name)
+    note(app, entrance, format!("{name}: mode {shown}")).await;
+    Ok(())
 }
 
 pub(super) async fn add_rule(
@@ -51,12 +64,22 @@ pub(super) async fn add_rule(
     body: Bytes,
 ) -> Answer<Json<EgressView>> {
     require_unix(entrance)?;
-    let rule: EgressRule = read(&body)?;
-    let sandbox = app.sandboxes.find(&name)?;
-    app.sandboxes.egress().add_rule(&sandbox.id, &rule).await?;
-    let private = if rule.private { " (private too)" } else { "" };
-    note(&app, format!("{name}: {} {}{private}", rule.effect.as_str(), rule.target)).await;
+    put_rule(&app, entrance, &name, &read(&body)?).await?;
     view(&app, &name)
+}
+
+pub(super) async fn put_rule(
+    app: &App,
+    entrance: Entrance,
+    name: &str,
+    rule: &EgressRule,
+) -> Result<(), ApiError> {
+    let sandbox = app.sandboxes.find(name)?;
+    app.sandboxes.egress().add_rule(&sandbox.id, rule).await?;
+    let private = if rule.private { " (private too)" } else { "" };
+    let what = format!("{name}: {} {}{private}", rule.effect.as_str(), rule.target);
+    note(app, entrance, what).await;
+    Ok(())
 }
 
 #[derive(Deserialize)]
@@ -71,10 +94,20 @@ pub(super) async fn remove_rule(
     Query(RuleQuery { target }): Query<RuleQuery>,
 ) -> Answer<Json<EgressView>> {
     require_unix(entrance)?;
-    let sandbox = app.sandboxes.find(&name)?;
-    app.sandboxes.egress().remove_rule(&sandbox.id, &target).await?;
-    note(&app, format!("{name}: no rule about {target}")).await;
+    drop_rule(&app, entrance, &name, &target).await?;
     view(&app, &name)
+}
+
+pub(super) async fn drop_rule(
+    app: &App,
+    entrance: Entrance,
+    name: &str,
+    target: &str,
+) -> Result<(), ApiError> {
+    let sandbox = app.sandboxes.find(name)?;
+    app.sandboxes.egress().remove_rule(&sandbox.id, target).await?;
+    note(app, entrance, format!("{name}: no rule about {target}")).await;
+    Ok(())
 }
 
 #[derive(Deserialize)]
@@ -164,8 +197,8 @@ fn view(app: &App, name: &str) -> Answer<Json<EgressView>> {
     Ok(Json(app.sandboxes.egress().view(&sandbox.id, &sandbox.name)))
 }
 
-async fn note(app: &App, what: String) {
-    app.auth.note(Event::of("egress_changed").saying(what)).await;
+async fn note(app: &App, entrance: Entrance, what: String) {
+    app.auth.note(event("egress_changed", entrance).saying(what)).await;
 }
 
 fn read<T: DeserializeOwned>(body: &[u8]) -> Result<T, ApiError> {

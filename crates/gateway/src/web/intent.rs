@@ -54,6 +54,15 @@ pub(crate) fn is_from_script(headers: &HeaderMap) -> bool {
     is_not(SEC_FETCH_MODE, "navigate") || is_not(SEC_FETCH_DEST, "document")
 }
 
+/// Whether a browser says that somebody goes to a page, or sends a form, in a window of their own. What
+/// says nothing may be a program, or a script of a page over plain http.
+pub(crate) fn is_certain(headers: &HeaderMap) -> bool {
+    let says = |name: &str, expected: &str| {
+        headers.get(name).is_some_and(|value| value.as_bytes() == expected.as_bytes())
+    };
+    says(SEC_FETCH_MODE, "navigate") && says(SEC_FETCH_DEST, "document")
+}
+
 /// What the forms of a session carry. It cannot be turned back into the session, and it is that of the
 /// session that was let in: a script may have added a cookie of the same name.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -93,6 +102,20 @@ mod tests {
         check("DELETE", &[("sec-fetch-mode", "cors")], false);
         check("GET", &[("sec-fetch-mode", "cors")], true);
         check("GET", &[("sec-fetch-mode", "websocket"), ("upgrade", "websocket")], false);
+    }
+
+    #[test]
+    fn only_a_browser_that_says_so_is_certain() {
+        let check = |pairs: &[(&'static str, &'static str)]| {
+            let header = |(name, value): &(&'static str, &'static str)| {
+                (HeaderName::from_static(name), http::HeaderValue::from_static(value))
+            };
+            is_certain(&pairs.iter().map(header).collect())
+        };
+        assert!(check(&[("sec-fetch-mode", "navigate"), ("sec-fetch-dest", "document")]));
+        assert!(!check(&[]));
+        assert!(!check(&[("sec-fetch-mode", "navigate")]));
+        assert!(!check(&[("sec-fetch-mode", "navigate"), ("sec-fetch-dest", "iframe")]));
     }
 
     #[test]

@@ -4,15 +4,16 @@ use axum::Json;
 use axum::body::Bytes;
 use axum::extract::{Extension, Path, Query, State};
 use http::StatusCode;
+use nacre_wire::ApiError;
 use nacre_wire::models::{
     CallPage, CreatePolicyToken, MadePolicyToken, PolicyTokenList, ProviderList, ProviderTested,
     Switch, Switched, TestProvider, UsageBy, UsageReport,
 };
 use serde::Deserialize;
 
-use super::Entrance;
 use super::access::event;
 use super::control::{Answer, Shared, parse, require_unix};
+use super::{App, Entrance};
 
 pub(super) async fn providers(State(app): Shared) -> Json<ProviderList> {
     Json(app.models.providers())
@@ -32,10 +33,18 @@ pub(super) async fn stop(
     body: Bytes,
 ) -> Answer<Json<Switched>> {
     let Switch { provider } = parse(&body)?;
+    Ok(Json(switch_off(&app, entrance, provider).await?))
+}
+
+pub(super) async fn switch_off(
+    app: &App,
+    entrance: Entrance,
+    provider: Option<String>,
+) -> Result<Switched, ApiError> {
     let switched = app.models.stop_calls(provider.as_deref()).await?;
     let which = provider.unwrap_or_else(|| "all of them".to_owned());
     app.auth.note(event("provider_stopped", entrance).saying(which)).await;
-    Ok(Json(switched))
+    Ok(switched)
 }
 
 /// Pages of a sandbox share the owner's origin: they may stop spending, not start it.
@@ -46,10 +55,18 @@ pub(super) async fn start(
 ) -> Answer<Json<Switched>> {
     require_unix(entrance)?;
     let Switch { provider } = parse(&body)?;
+    Ok(Json(switch_on(&app, entrance, provider).await?))
+}
+
+pub(super) async fn switch_on(
+    app: &App,
+    entrance: Entrance,
+    provider: Option<String>,
+) -> Result<Switched, ApiError> {
     let switched = app.models.start_calls(provider.as_deref()).await?;
     let which = provider.unwrap_or_else(|| "all of them".to_owned());
     app.auth.note(event("provider_started", entrance).saying(which)).await;
-    Ok(Json(switched))
+    Ok(switched)
 }
 
 pub(super) async fn test(

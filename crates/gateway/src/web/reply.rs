@@ -4,7 +4,7 @@ use axum::body::Body;
 use axum::response::{Html, IntoResponse, Response};
 use http::header::{ACCEPT, CACHE_CONTROL, LOCATION, UPGRADE};
 use http::request::Parts;
-use http::{HeaderMap, Method, Request, StatusCode};
+use http::{HeaderMap, HeaderValue, Method, Request, StatusCode};
 use nacre_wire::error::ErrorBody;
 use nacre_wire::{ApiError, ErrorKind};
 
@@ -46,9 +46,12 @@ pub(crate) fn add_slash(request: &Request<Body>) -> Response {
 pub(crate) const CONTENT_POLICY: &str =
     "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'; base-uri 'none'";
 
+/// A proxy before us is not to gather what is sent piece by piece.
+pub(crate) const UNBUFFERED: (&str, &str) = ("x-accel-buffering", "no");
+
 /// A page of the gateway's own: no scripts, no frames, nothing kept, no hold for the page that opened
 /// it, and no address handed on (the sign-in link is one).
-pub(crate) fn page(status: StatusCode, html: String) -> Response {
+pub(crate) fn page(status: StatusCode, html: impl IntoResponse) -> Response {
     const HEADERS: [(&str, &str); 6] = [
         ("cache-control", "no-store"),
         ("cross-origin-opener-policy", "same-origin"),
@@ -58,6 +61,14 @@ pub(crate) fn page(status: StatusCode, html: String) -> Response {
         ("x-content-type-options", "nosniff"),
     ];
     (status, HEADERS, Html(html)).into_response()
+}
+
+/// A page with a form: without a referrer a browser would not name the origin of a form either.
+pub(crate) fn form_page(status: StatusCode, html: impl IntoResponse) -> Response {
+    let mut response = page(status, html);
+    let policy = HeaderValue::from_static("same-origin");
+    response.headers_mut().insert("referrer-policy", policy);
+    response
 }
 
 pub(crate) fn is_navigation(method: &Method, headers: &HeaderMap) -> bool {

@@ -1,19 +1,21 @@
 //! The calls about `live` and `dev`.
 
 use axum::Json;
-use axum::body::Bytes;
+use axum::body::{Body, Bytes};
 use axum::extract::{Query, State};
 use axum::response::{IntoResponse, Response};
+use futures_util::StreamExt;
 use http::StatusCode;
-use http::header::CACHE_CONTROL;
+use http::header::{CACHE_CONTROL, CONTENT_TYPE};
 use nacre_wire::control::SandboxInfo;
 use nacre_wire::roles::{DevMade, RolesStatus};
 use serde::Deserialize;
 
 use super::control::{Answer, Shared, operate, parse, show_named};
-use super::reply;
+use super::reply::{self, UNBUFFERED};
 use crate::routes::Role;
 use crate::sandboxes::dev::IfThere;
+use crate::sandboxes::looking::{Seen, Viewer};
 use crate::sandboxes::swap::Refusal;
 
 #[derive(Deserialize, Default)]
@@ -56,6 +58,23 @@ pub(super) async fn swap(State(app): Shared, body: Bytes) -> Answer<Response> {
         Ok(swapped) => Ok(Json(swapped).into_response()),
         Err(refusal) => Ok(refused(refusal)),
     }
+}
+
+/// A line for each check as it ends, and one with what they come to.
+pub(super) async fn checks(State(app): Shared) -> Answer<Response> {
+    let seen = app.sandboxes.look(Viewer::Program)?;
+    let lines = seen.map(|seen| {
+        let line = match &seen {
+            Seen::Check(check) => serde_json::to_vec(check),
+            Seen::Verdict(verdict) => serde_json::to_vec(verdict),
+        };
+        line.map(|mut line| {
+            line.push(b'\n');
+            line
+        })
+    });
+    let headers = [(CONTENT_TYPE, "application/x-ndjson"), (CACHE_CONTROL, "no-store")];
+    Ok((headers, [UNBUFFERED], Body::from_stream(lines)).into_response())
 }
 
 fn refused(refusal: Refusal) -> Response {

@@ -68,8 +68,15 @@ pub(crate) fn supervisor(guest: Guest) -> Router {
         .fallback(move |request| show(guest.clone(), request))
 }
 
+/// What a test puts where an answer is to wait, until it puts something else there.
+pub(crate) const HELD: &str = "held";
+
 async fn show(guest: Guest, request: Request<Body>) -> Response {
     let path = request.uri().path();
+    let held = || guest.disk.lock().unwrap().get(path).is_some_and(|file| file == HELD.as_bytes());
+    while held() {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
     let file = guest.disk.lock().unwrap().get(path).cloned();
     if let Some(file) = file {
         let kind = match path.rsplit_once('.').map_or("html", |(_, end)| end) {

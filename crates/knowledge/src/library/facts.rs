@@ -36,6 +36,8 @@ pub struct NewFact {
 pub struct ChangeFact {
     pub text: Option<String>,
     pub tags: Option<Vec<String>>,
+    /// Who says so now.
+    pub source: Option<String>,
 }
 
 #[derive(Debug, Clone, PartialEq)]
@@ -55,7 +57,8 @@ impl Library {
         if let Some(id) = same {
             let mut tags = self.fact(id)?.tags;
             tags.extend(new.tags);
-            return self.change_fact(id, ChangeFact { text: None, tags: Some(tags) }, now);
+            let change = ChangeFact { tags: Some(tags), ..ChangeFact::default() };
+            return self.change_fact(id, change, now);
         }
         let (model, vector) = self.fact_vector(&text);
         let tags = write_tags(&check_tags(new.tags)?);
@@ -77,12 +80,13 @@ impl Library {
         let known = self.fact(id)?;
         let text = change.text.as_deref().map_or(Ok(known.text), check_text)?;
         let tags = write_tags(&change.tags.map_or(Ok(known.tags), check_tags)?);
+        let source = change.source.unwrap_or(known.source);
         let (model, vector) = self.fact_vector(&text);
         self.durably(|library| {
             library.db.execute(
-                "UPDATE facts SET text = ?, tags = ?, changed_at = ?, model = ?, vector = ?
+                "UPDATE facts SET text = ?, source = ?, tags = ?, changed_at = ?, model = ?, vector = ?
                  WHERE id = ?",
-                params![text, tags, signed(now), model, blob(vector.as_ref()), id],
+                params![text, source, tags, signed(now), model, blob(vector.as_ref()), id],
             )?;
             library.forget_log()
         })?;

@@ -4,9 +4,9 @@ use std::process::ExitCode;
 
 use clap::Args;
 use http_body_util::BodyExt;
-use nacre_wire::client::full;
+use nacre_wire::client::{Client, empty, full};
 use nacre_wire::error::ErrorBody;
-use nacre_wire::roles::{SwapCheck, SwapRefused, SwapRequest, Swapped};
+use nacre_wire::roles::{SwapCheck, SwapRefused, SwapRequest, SwapVerdict, Swapped};
 
 use super::Context;
 use crate::failure::{Failure, Result};
@@ -20,6 +20,9 @@ load with every script, style and wasm that it names. What fails is shown, and n
 After it the gateway watches for two minutes, and swaps back by itself when more requests fail than
 before, the page stops loading or WebSockets keep reconnecting.")]
 pub(crate) struct Swap {
+    /// Only make the checks, and show each as it is made
+    #[arg(long, conflicts_with = "rollback")]
+    check: bool,
     /// Go back to what was live before the last swap
     #[arg(long)]
     rollback: bool,
@@ -30,6 +33,9 @@ pub(crate) struct Swap {
 
 pub(crate) async fn run(command: Swap, context: &Context) -> Result<ExitCode> {
     let gateway = context.gateway().await?;
+    if command.check {
+        return check(&gateway.client, context.json).await;
+    }
     let wanted = SwapRequest { rollback: command.rollback, force: command.force };
     let body = serde_json::to_vec(&wanted).map_err(|error| Failure::new(error.to_string()))?;
     let client = &gateway.client;
@@ -51,6 +57,44 @@ pub(crate) async fn run(command: Swap, context: &Context) -> Result<ExitCode> {
         output::print_json(&swapped)?;
     } else {
         output::print(&told(&swapped, command.rollback))?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Shows them as they come.
+async fn check(client: &Client, json: bool) -> Result<ExitCode> {
+    const LONGEST: usize = 1 << 20;
+    let path = "/admin/sandboxes/swap/checks";
+    let answer = client.send(client.request(http::Method::GET, path, empty())?).await?;
+    let (mut body, mut rest) = (answer.into_body(), Vec::new());
+    let broke = |why: &str| Failure::new(format!("the checks broke off: {why}"));
+    while let Some(frame) = body.frame().await {
+        let frame = frame.map_err(|error| broke(&error.to_string()))?;
+        rest.extend(frame.into_data().unwrap_or_default());
+        while let Some(end) = rest.iter().position(|byte| *byte == b'\n') {
+            let line: Vec<u8> = rest.drain(..=end).collect();
+            if json {
+                output::print(&String::from_utf8_lossy(&line))?;
+            }
+            match serde_json::from_slice::<SwapVerdict>(&line) {
+                Ok(found) => return concluded(found, json),
+                Err(_) if json => {}
+                Err(_) => output::print(&checks(&[read(&line)?]))?,
+            }
+        }
+        if rest.len() > LONGEST {
+            return Err(broke("a line has no end"));
+        }
+    }
+    Err(broke("nobody said what they came to"))
+}
+
+fn concluded(found: SwapVerdict, json: bool) -> Result<ExitCode> {
+    if !found.ok {
+        return Err(Failure::new(found.verdict));
+    }
+    if !json {
+        output::print(&format!("{}; nothing has moved.\n", found.verdict))?;
     }
     Ok(ExitCode::SUCCESS)
 }

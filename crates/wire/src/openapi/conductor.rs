@@ -5,11 +5,11 @@ use utoipa::openapi::{HttpMethod, Required};
 use super::call::Call;
 use crate::conductor::{
     Approve, ChangeConversation, ConversationInfo, ConversationList, CreateConversation,
-    ForkConversation, SendMessage, Sent, UndoConversation, UndoneList,
+    ForkConversation, ModelChoices, PlanList, SendMessage, Sent, UndoConversation, UndoneList,
 };
 
 pub(super) fn calls() -> Vec<Call> {
-    let calls = all().into_iter().chain(one()).chain(turns());
+    let calls = all().into_iter().chain(one()).chain(turns()).chain(choices());
     calls.map(|call| call.tag("conversations")).collect()
 }
 
@@ -92,5 +92,25 @@ fn turns() -> Vec<Call> {
         )
         .takes::<UndoConversation>(Required::False)
         .gives::<UndoneList>("200", "What came of it; with conflicts, nothing was touched"),
+    ]
+}
+
+fn choices() -> Vec<Call> {
+    vec![
+        Call::new(
+            HttpMethod::Get,
+            "/conductor/models",
+            "conversation_models",
+            "The models that a conversation may be told to ask",
+        )
+        .gives::<ModelChoices>("200", "As the providers are configured"),
+        Call::new(
+            HttpMethod::Get,
+            "/conductor/plans",
+            "plan_templates",
+            "The plans that the agent can adopt",
+        )
+        .query::<String>("role", "Whose workspace; where a conversation would act unless told")
+        .gives::<PlanList>("200", "Those of the workspace first"),
     ]
 }

@@ -97,6 +97,17 @@ fn roles() -> Vec<Call> {
         .takes::<SwapRequest>(Required::False)
         .gives::<Swapped>("200", "Both have moved")
         .gives::<SwapRefused>("409", "A check failed; nothing moved"),
+        Call::new(
+            HttpMethod::Get,
+            "/admin/sandboxes/swap/checks",
+            "swap_checks",
+            "Make the checks of a swap, and move nothing",
+        )
+        .gives_bytes(
+            "200",
+            "A SwapCheck per line, each when it is made, then a SwapVerdict",
+            "application/x-ndjson",
+        ),
     ]
 }
 

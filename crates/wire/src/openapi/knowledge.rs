@@ -10,37 +10,62 @@ use crate::knowledge::{
 };
 
 pub(super) fn calls() -> Vec<Call> {
-    let memory = memory().into_iter().map(|call| call.tag("memory"));
+    let memory = MEMORY.iter().flat_map(memory).map(|call| call.tag("memory"));
     let knowledge = knowledge().into_iter().map(|call| call.tag("knowledge"));
     let publications = publications().into_iter().map(|call| call.tag("publications"));
     let writer = writer().into_iter().map(|call| call.tag("writer"));
     memory.chain(knowledge).chain(publications).chain(writer).collect()
 }
 
-fn memory() -> Vec<Call> {
-    let one = "/admin/sandboxes/memory/{id}";
+/// Where memory is, and what a generated client calls its calls there.
+struct Memory {
+    all: &'static str,
+    search: &'static str,
+    one: &'static str,
+    ids: [&'static str; 5],
+}
+
+const MEMORY: [Memory; 2] = [
+    Memory {
+        all: "/admin/sandboxes/memory",
+        search: "/admin/sandboxes/memory/search",
+        one: "/admin/sandboxes/memory/{id}",
+        ids: ["list_facts", "add_fact", "recall_facts", "change_fact", "delete_fact"],
+    },
+    Memory {
+        all: "/conductor/memory",
+        search: "/conductor/memory/search",
+        one: "/conductor/memory/{id}",
+        ids: [
+            "list_facts_inside",
+            "add_fact_inside",
+            "recall_facts_inside",
+            "change_fact_inside",
+            "delete_fact_inside",
+        ],
+    },
+];
+
+fn memory(
+    Memory { all, search, one, ids: [list, add, recall, change, delete] }: &Memory,
+) -> Vec<Call> {
     vec![
-        Call::new(HttpMethod::Get, "/admin/sandboxes/memory", "list_facts", "What is remembered")
+        Call::new(HttpMethod::Get, all, list, "What is remembered")
             .query::<i64>("before", "Only what is older than this fact")
             .query::<String>("tag", "Only with this tag")
             .query::<u32>("limit", "How many; 50 unless told, 1000 at most")
             .gives::<FactList>("200", "Newest first"),
-        Call::new(HttpMethod::Post, "/admin/sandboxes/memory", "add_fact", "Remember a fact")
+        Call::new(HttpMethod::Post, all, add, "Remember a fact")
             .takes::<AddFact>(Required::True)
             .gives::<FactInfo>("201", "Remembered; the same text twice is one fact"),
-        Call::new(
-            HttpMethod::Get,
-            "/admin/sandboxes/memory/search",
-            "recall_facts",
-            "Recall by word and by meaning",
-        )
-        .required::<String>("q", "What about")
-        .query::<u32>("limit", "How many; 10 unless told, 100 at most")
-        .gives::<Recall>("200", "Best first"),
-        Call::new(HttpMethod::Put, one, "change_fact", "Change a fact")
+        Call::new(HttpMethod::Get, search, recall, "Recall by word and by meaning")
+            .required::<String>("q", "What about")
+            .query::<u32>("limit", "How many; 10 unless told, 100 at most")
+            .gives::<Recall>("200", "Best first"),
+        Call::new(HttpMethod::Put, one, change, "Change a fact")
             .takes::<ChangeFact>(Required::True)
             .gives::<FactInfo>("200", "As it is now"),
-        Call::new(HttpMethod::Delete, one, "delete_fact", "Forget a fact")
+        Call::new(HttpMethod::Delete, one, delete, "Forget a fact")
             .gives_nothing("204", "Gone, also from the disk"),
     ]
 }

@@ -28,6 +28,7 @@ use crate::error::ErrorBody;
 use crate::events::EventMessage;
 use crate::exec::{ClientControl, ServerControl};
 use crate::processes::LogLine;
+use crate::roles::SwapVerdict;
 use crate::runs::RunEvent;
 use crate::watch::WatchMessage;
 
@@ -56,6 +57,7 @@ pub fn document() -> OpenApi {
     schemas.add::<EventMessage>();
     schemas.add::<LogLine>();
     schemas.add::<RunEvent>();
+    schemas.add::<SwapVerdict>();
     let components = ComponentsBuilder::new()
         .schemas_from_iter(schemas.into_inner())
         .response(ERROR, error_response());

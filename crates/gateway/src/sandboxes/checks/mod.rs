@@ -31,28 +31,40 @@ const MOST_REDIRECTS: usize = 5;
 /// Evidence is for people.
 const MOST_EVIDENCE: usize = 10;
 
-/// Every check. Later ones are not made when an earlier one leaves nothing to ask.
-pub(super) async fn all(sandbox: &Sandbox) -> Vec<SwapCheck> {
-    let process = process(sandbox).await;
+/// Is told of each check the moment it ends.
+pub(super) type Tell<'t> = &'t (dyn Fn(&SwapCheck) + Send + Sync);
+
+/// Every check, in the order of the documentation. Later ones are not made when an earlier one leaves
+/// nothing to ask.
+pub(super) async fn all(sandbox: &Sandbox, tell: Tell<'_>) -> Vec<SwapCheck> {
+    let process = told(tell, process(sandbox)).await;
     if !process.ok {
         return vec![process];
     }
-    let (runtime, websocket) = tokio::join!(runtime(sandbox), websocket(sandbox));
+    let (runtime, websocket) =
+        tokio::join!(told(tell, runtime(sandbox)), told(tell, websocket(sandbox)));
     let mut checks = vec![process, runtime, websocket];
     if checks.iter().all(|check| check.ok) {
-        checks.extend(bootstrap(sandbox).await);
+        checks.extend(bootstrap(sandbox, tell).await);
     }
     checks
 }
 
 /// The root loads, and what it needs to run.
-pub(super) async fn bootstrap(sandbox: &Sandbox) -> Vec<SwapCheck> {
+pub(super) async fn bootstrap(sandbox: &Sandbox, tell: Tell<'_>) -> Vec<SwapCheck> {
     let (page, loaded) = page(sandbox).await;
+    tell(&page);
     let mut checks = vec![page];
     if let Some(loaded) = loaded {
-        checks.push(assets(sandbox, &loaded).await);
+        checks.push(told(tell, assets(sandbox, &loaded)).await);
     }
     checks
+}
+
+async fn told(tell: Tell<'_>, check: impl Future<Output = SwapCheck>) -> SwapCheck {
+    let check = check.await;
+    tell(&check);
+    check
 }
 
 /// Its supervisor answers and says that it is well.

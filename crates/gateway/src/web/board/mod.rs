@@ -1,29 +1,39 @@
-//! The control plane as a page: plain HTML and forms, from the gateway itself, so that it works when
+//! The control plane as pages: plain HTML and forms, from the gateway itself, so that they work when
 //! every sandbox is dead and without scripts.
+//!
+//! | Page | What it is for |
+//! |---|---|
+//! | `/admin/sandboxes` | what there is, and what can be done with it |
+//! | `/admin/sandboxes/promote` | the checks of a swap as they are made, and the swap |
+//! | `/admin/sandboxes/network` | what sandboxes may reach, and did |
+//! | `/admin/sandboxes/models` | who is asked, the switch, and what it cost today |
+//!
+//! Every form goes to `/admin/sandboxes/page` ([`acts`]) and carries the token of its session.
 
+mod acts;
+mod layout;
+mod models;
+mod network;
+mod promote;
 mod view;
 
 use std::sync::{Arc, Mutex, PoisonError};
 
 use axum::Router;
-use axum::body::Bytes;
-use axum::extract::{Extension, State};
-use axum::response::{IntoResponse, Response};
-use axum::routing::post;
-use http::header::{CACHE_CONTROL, LOCATION};
+use axum::extract::FromRequestParts;
+use axum::response::Response;
+use axum::routing::{get, post};
+use http::request::Parts;
 use http::{HeaderMap, StatusCode};
 use nacre_wire::control::{SandboxInfo, Stats};
-use nacre_wire::roles::SwapRequest;
 use nacre_wire::{ApiError, ErrorKind};
 
-use super::form::Form;
+use super::control::Failure;
 use super::intent::{self, FormToken};
 use super::{App, reply};
-use crate::sandboxes::dev::IfThere;
-use crate::sandboxes::policy::Op;
-use crate::sandboxes::swap::Refusal;
+use layout::{Forms, Place};
 
-/// What the last form came to, for the next view of the page.
+/// What the last form came to, for the next view of a page.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Notes(Arc<Mutex<Option<Note>>>);
 
@@ -43,6 +53,36 @@ impl Notes {
     }
 }
 
+/// Somebody who looks at a page. A script has no use for one: the token of the forms is not for it.
+struct Person {
+    token: FormToken,
+    /// Their browser says so. One that says nothing is let in too, but may not open anything.
+    certain: bool,
+}
+
+impl Person {
+    fn forms(&self, from: Place) -> Forms {
+        Forms { token: self.token.as_str().to_owned(), from }
+    }
+}
+
+impl<S: Sync> FromRequestParts<S> for Person {
+    type Rejection = Failure;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Failure> {
+        match parts.extensions.get::<FormToken>() {
+            Some(token) if !intent::is_from_script(&parts.headers) => {
+                Ok(Self { token: token.clone(), certain: intent::is_certain(&parts.headers) })
+            }
+            Some(_) | None => {
+                Err(ApiError::new(ErrorKind::Permission, "this page is not for scripts")
+                    .hint("open it in a browser")
+                    .into())
+            }
+        }
+    }
+}
+
 /// A sandbox and what it uses.
 struct Line {
     info: SandboxInfo,
@@ -50,11 +90,14 @@ struct Line {
 }
 
 pub(super) fn router() -> Router<Arc<App>> {
-    Router::new().route("/page", post(act))
+    Router::new()
+        .route("/page", post(acts::act))
+        .route("/promote", get(promote::show))
+        .route("/network", get(network::show))
+        .route("/models", get(models::show))
 }
 
-/// Whether a request for the list wants it as a page. A script gets data: the token of the forms is
-/// not for it.
+/// Whether a request for the list wants it as a page. A script gets data.
 pub(super) fn wanted(method: &http::Method, headers: &HeaderMap) -> bool {
     reply::is_navigation(method, headers) && !intent::is_from_script(headers)
 }
@@ -73,102 +116,12 @@ pub(super) async fn show(app: &App, notes: &Notes, token: &FormToken) -> Respons
         };
         lines.push(Line { info, stats });
     }
-    let token = token.as_str().to_owned();
     let html = view::page(&view::Page {
         roles: &roles,
         lines: &lines,
         alerts: &app.observer.alerts(),
         note: notes.take(),
-        token,
+        forms: Forms { token: token.as_str().to_owned(), from: Place::Board },
     });
-    let mut response = reply::page(StatusCode::OK, html);
-    // Without a referrer a browser would not name the origin of a form either.
-    let policy = http::HeaderValue::from_static("same-origin");
-    response.headers_mut().insert("referrer-policy", policy);
-    response
-}
-
-/// A form was sent.
-async fn act(
-    State(app): State<Arc<App>>,
-    Extension(notes): Extension<Notes>,
-    token: Option<Extension<FormToken>>,
-    body: Bytes,
-) -> Response {
-    let form = Form::parse(&body);
-    let token = token.as_ref().map(|Extension(token)| token.as_str());
-    if token.is_none() || form.field("token") != token {
-        return reply::error(
-            &ApiError::new(ErrorKind::Permission, "this form is not from the page of this session")
-                .hint("open /admin/sandboxes again"),
-        );
-    }
-    let (ok, text) = match carry_out(&app, &form).await {
-        Ok(text) => (true, text),
-        Err(error) => (false, with_hint(&error)),
-    };
-    notes.put(Note { ok, text });
-    let to = [(LOCATION, "/admin/sandboxes"), (CACHE_CONTROL, "no-store")];
-    (StatusCode::SEE_OTHER, to).into_response()
-}
-
-fn with_hint(error: &ApiError) -> String {
-    match &error.hint {
-        Some(hint) => format!("{}. {hint}", error.message),
-        None => error.message.clone(),
-    }
-}
-
-async fn carry_out(app: &App, form: &Form) -> Result<String, ApiError> {
-    let sandboxes = &app.sandboxes;
-    let name = form.text("name");
-    let operate = async |ops: &[Op], done: &str| {
-        let sandbox = sandboxes.find(name)?;
-        for op in ops {
-            sandbox.ask(*op).await?;
-        }
-        Ok(format!("{} {done}", sandbox.name))
-    };
-    match form.field("action") {
-        Some("start") => operate(&[Op::Start], "has started").await,
-        Some("stop") => operate(&[Op::Stop], "has stopped").await,
-        Some("restart") => operate(&[Op::Stop, Op::Start], "has started again").await,
-        Some("resume") => operate(&[Op::Resume], "goes on").await,
-        Some("create-dev") => made(sandboxes.make_dev(IfThere::Refuse).await?),
-        Some("reset-dev") => {
-            require_sure(form)?;
-            made(sandboxes.make_dev(IfThere::Replace { force: false }).await?)
-        }
-        Some("delete-dev") => {
-            require_sure(form)?;
-            sandboxes.delete_dev(false).await.map(|()| "dev is removed".to_owned())
-        }
-        Some("swap") => swap(app, SwapRequest::default()).await,
-        Some("rollback") => swap(app, SwapRequest { rollback: true, force: false }).await,
-        other => Err(ApiError::new(
-            ErrorKind::InvalidRequest,
-            format!("no such action: \"{}\"", other.unwrap_or("").escape_debug()),
-        )),
-    }
-}
-
-fn made(made: nacre_wire::roles::DevMade) -> Result<String, ApiError> {
-    let seconds = made.copy.took_ms as f64 / 1000.0;
-    Ok(format!("dev is a copy of live: {} names in {seconds:.1} s", made.copy.names))
-}
-
-async fn swap(app: &App, wanted: SwapRequest) -> Result<String, ApiError> {
-    match app.sandboxes.swap(wanted).await {
-        Ok(_) if wanted.rollback => Ok("what was live before is live again".to_owned()),
-        Ok(_) => Ok("what was dev is live, and what was live is dev".to_owned()),
-        Err(Refusal::Error(error)) => Err(error),
-        Err(Refusal::Checks(refused)) => Err(refused.error),
-    }
-}
-
-fn require_sure(form: &Form) -> Result<(), ApiError> {
-    if form.field("sure").is_some() {
-        return Ok(());
-    }
-    Err(ApiError::new(ErrorKind::InvalidRequest, "nothing was done: the box was not ticked"))
+    reply::form_page(StatusCode::OK, html)
 }

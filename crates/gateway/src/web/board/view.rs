@@ -1,48 +1,38 @@
-//! The page as text. Pure, but for the clock.
+//! The board as text. Pure, but for the clock.
 
 use nacre_wire::control::{Alert, SandboxInfo, SandboxState};
-use nacre_wire::roles::{Evidence, RolesStatus, SwapCheck, SwapKind, SwapRecord};
+use nacre_wire::roles::{RolesStatus, SwapKind, SwapRecord};
 
+use super::layout::{self, FOOT, Forms, bytes, check};
 use super::{Line, Note};
 use crate::clock::{ago, now_ms};
 use crate::web::pages::escape;
 
 const MOST_ALERTS: usize = 5;
 const A_DAY_MS: u64 = 24 * 60 * 60 * 1000;
-const STYLE: &str = include_str!("board.css");
+/// While something moves by itself.
+const LOOK_AGAIN_S: u32 = 5;
 
 pub(super) struct Page<'p> {
     pub(super) roles: &'p RolesStatus,
     pub(super) lines: &'p [Line],
     pub(super) alerts: &'p [Alert],
     pub(super) note: Option<Note>,
-    pub(super) token: String,
+    pub(super) forms: Forms,
 }
 
 pub(super) fn page(page: &Page<'_>) -> String {
     let moving = page.roles.copying.is_some() || watched(page.roles).is_some();
-    let refresh = if moving { "<meta http-equiv=\"refresh\" content=\"5\">" } else { "" };
     let others = page.lines.iter().filter(|line| line.info.role.is_none());
     let others: String = others.map(|line| sandbox(page, line)).collect();
     format!(
-        "<!doctype html><html lang=\"en\"><head><meta charset=\"utf-8\">\
-         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">{refresh}\
-         <title>Sandboxes · Nacre</title><style>{STYLE}</style></head><body><main>\
-         <header><h1>Sandboxes</h1><nav><a href=\"/\">Open live</a>\
-         <a href=\"/supervisor\">Rescue</a><a href=\"/auth/me\">Your access</a></nav></header>\
-         {}{}{}{}{}{others}</main></body></html>",
-        note(page.note.as_ref()),
+        "{}{}{}{}{}{others}{FOOT}",
+        layout::head("Sandboxes", moving.then_some(LOOK_AGAIN_S), page.note.as_ref()),
         alerts(page.alerts),
         role(page, "live"),
         role(page, "dev"),
         swap(page),
     )
-}
-
-fn note(note: Option<&Note>) -> String {
-    let Some(note) = note else { return String::new() };
-    let class = if note.ok { "note" } else { "note failed" };
-    format!("<p class=\"{class}\" role=\"status\">{}</p>", escape(&note.text))
 }
 
 /// What was noticed lately, newest first.
@@ -83,10 +73,10 @@ fn no_dev(page: &Page<'_>) -> String {
         None => format!(
             "<p class=\"soft\">A copy of live to try things on. Nothing there touches live until you \
              swap.</p><div class=\"row\">{}</div>",
-            button(page, "create-dev", "", "Make dev", "main")
+            page.forms.button("create-dev", "", "Make dev", "main")
         ),
     };
-    format!("<section><div class=\"head\"><h2>dev</h2></div>{body}</section>")
+    format!("<section id=\"dev\"><div class=\"head\"><h2>dev</h2></div>{body}</section>")
 }
 
 fn sandbox(page: &Page<'_>, line: &Line) -> String {
@@ -100,10 +90,11 @@ fn sandbox(page: &Page<'_>, line: &Line) -> String {
         let at = if role == "dev" { "/dev/" } else { "/" };
         format!("<span class=\"role\">answers at {at}</span>")
     });
+    let name = escape(&info.name);
     format!(
-        "<section><div class=\"head\"><h2>{}</h2><span class=\"state {state}\">{state}</span>{role}\
+        "<section id=\"{name}\"><div class=\"head\"><h2>{name}</h2>\
+         <span class=\"state {state}\">{state}</span>{role}\
          </div>{failure}{}<div class=\"row\">{}{}</div>{}</section>",
-        escape(&info.name),
         facts(line),
         buttons(page, info),
         links(info),
@@ -131,7 +122,7 @@ fn facts(line: &Line) -> String {
 }
 
 fn buttons(page: &Page<'_>, info: &SandboxInfo) -> String {
-    let button = |action, text, class| button(page, action, &info.id, text, class);
+    let button = |action, text, class| page.forms.button(action, &info.id, text, class);
     match info.state {
         SandboxState::Running => button("restart", "Restart", "") + &button("stop", "Stop", ""),
         SandboxState::Paused => button("resume", "Resume", "main") + &button("stop", "Stop", ""),
@@ -150,7 +141,7 @@ fn links(info: &SandboxInfo) -> String {
     }
     format!(
         "<a class=\"button\" href=\"{prefix}/\">Open</a>\
-         <a class=\"button\" href=\"{prefix}/supervisor\">Rescue</a>"
+         <a class=\"button\" href=\"{prefix}/supervisor/rescue\">Rescue</a>"
     )
 }
 
@@ -160,15 +151,14 @@ fn dev_only(page: &Page<'_>, info: &SandboxInfo) -> String {
         return String::new();
     }
     let form = |action: &str, question: &str, text: &str| {
-        format!(
-            "<form method=\"post\" action=\"/admin/sandboxes/page\">{}\
-             <label><input type=\"checkbox\" name=\"sure\" value=\"1\" required> {question}</label>\
-             <button class=\"bad\">{text}</button></form>",
-            hidden(page, action, "")
-        )
+        let inner = format!(
+            "<label><input type=\"checkbox\" name=\"sure\" value=\"1\" required> {question}</label>\
+             <button class=\"bad\">{text}</button>"
+        );
+        page.forms.form(action, &[], &inner)
     };
     format!(
-        "<details><summary>Reset or delete</summary>{}{}</details>",
+        "<h3 id=\"reset-dev\">Reset or delete</h3><p>{}</p><p id=\"delete-dev\">{}</p>",
         form("reset-dev", "Replace dev and all its files by a fresh copy of live", "Reset dev"),
         form("delete-dev", "Remove dev and all its files", "Delete dev"),
     )
@@ -181,10 +171,13 @@ fn swap(page: &Page<'_>) -> String {
         body.push_str(&last_swap(last));
     }
     if let Some(dev) = &roles.dev {
-        body.push_str("<div class=\"row\">");
-        body.push_str(&button(page, "swap", "", "Make dev live", "main"));
+        body.push_str("<div class=\"row\" id=\"roll-back\">");
+        body.push_str(&page.forms.button("swap", "", "Make dev live", "main"));
+        body.push_str(
+            "<a class=\"button\" href=\"/admin/sandboxes/promote\">See the checks first</a>",
+        );
         if roles.last_swap.as_ref().is_some_and(|last| last.before == dev.id) {
-            body.push_str(&button(page, "rollback", "", "Roll back", ""));
+            body.push_str(&page.forms.button("rollback", "", "Roll back", ""));
         }
         body.push_str("</div>");
     }
@@ -197,7 +190,7 @@ fn swap(page: &Page<'_>) -> String {
     if body.is_empty() {
         return String::new();
     }
-    format!("<section><h2>Swap</h2>{body}</section>")
+    format!("<section id=\"swap\"><h2>Swap</h2>{body}</section>")
 }
 
 fn last_swap(last: &SwapRecord) -> String {
@@ -226,55 +219,11 @@ fn watched(roles: &RolesStatus) -> Option<u64> {
     roles.last_swap.as_ref()?.watched_until.filter(|until| *until > now_ms())
 }
 
-fn check(check: &SwapCheck) -> String {
-    let class = if check.ok { "ok" } else { "not" };
-    let evidence: String = check.evidence.iter().map(evidence).collect();
-    format!(
-        "<li class=\"{class}\">{}: {}{evidence}</li>",
-        escape(&check.name),
-        escape(&check.detail)
-    )
-}
-
-fn evidence(evidence: &Evidence) -> String {
-    let status = evidence.status.map_or_else(String::new, |status| format!(" {status}"));
-    let kind = evidence.content_type.as_ref().map_or_else(String::new, |kind| format!(" {kind}"));
-    let excerpt = evidence.excerpt.as_ref().map_or_else(String::new, |text| format!("\n{text}"));
-    let text = format!("{}: {}{status}{kind}{excerpt}", evidence.url, evidence.problem);
-    format!("<pre>{}</pre>", escape(&text))
-}
-
-fn button(page: &Page<'_>, action: &str, name: &str, text: &str, class: &str) -> String {
-    format!(
-        "<form method=\"post\" action=\"/admin/sandboxes/page\">{}\
-         <button class=\"{class}\">{text}</button></form>",
-        hidden(page, action, name)
-    )
-}
-
-fn hidden(page: &Page<'_>, action: &str, name: &str) -> String {
-    [("token", page.token.as_str()), ("action", action), ("name", name)]
-        .iter()
-        .filter(|(_, value)| !value.is_empty())
-        .map(|(field, value)| {
-            format!("<input type=\"hidden\" name=\"{field}\" value=\"{}\">", escape(value))
-        })
-        .collect()
-}
-
 fn state(state: SandboxState) -> &'static str {
     match state {
         SandboxState::Stopped => "stopped",
         SandboxState::Running => "running",
         SandboxState::Paused => "paused",
         SandboxState::Failed => "failed",
-    }
-}
-
-fn bytes(count: u64) -> String {
-    match count {
-        0..1_048_576 => format!("{} KiB", count / 1024),
-        1_048_576..1_073_741_824 => format!("{} MiB", count >> 20),
-        _ => format!("{:.1} GiB", count as f64 / 1_073_741_824.0),
     }
 }

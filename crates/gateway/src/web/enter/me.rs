@@ -36,6 +36,7 @@ async fn page(caller: &Caller<'_>, session: &Session, note: Option<&str>) -> Ans
     let html = view::me(&view::Me {
         owner: name.as_ref(),
         sessions: &auth.sessions.list(Some(session.id())),
+        tokens: &auth.tokens.list(),
         passkeys: &passkeys,
         codes_left: auth.codes_left().await?,
         host,
@@ -60,6 +61,12 @@ pub(super) async fn act(caller: &Caller<'_>, body: Body) -> Answered {
         "end-session" => {
             end(caller, form.text("id")).await?;
             page(caller, &session, Some("That browser is signed out.")).await
+        }
+        "revoke-token" => {
+            let revoked = caller.auth().tokens.revoke(form.text("id")).await?;
+            let event = Event::of("token_revoked").from(caller.address()).saying(revoked.name);
+            caller.auth().note(event).await;
+            page(caller, &session, Some("The token opens nothing any more.")).await
         }
         "new-codes" => {
             let codes = caller.auth().make_codes().await?;

@@ -27,6 +27,7 @@ use http::{HeaderValue, Method, Request, StatusCode};
 use nacre_wire::access::SignInMethod;
 use nacre_wire::{ApiError, ErrorKind};
 
+use super::reply::form_page;
 use super::visitor::Visitor;
 use super::way_back::WayBack;
 use super::{App, guard, intent, reply};
@@ -194,14 +195,6 @@ fn too_often(wait: Duration) -> Response {
     let seconds = wait.as_secs() + 1;
     let mut response = reply::page(StatusCode::TOO_MANY_REQUESTS, view::too_often(seconds));
     response.headers_mut().insert(RETRY_AFTER, HeaderValue::from(seconds));
-    response
-}
-
-/// A page with a form: without a referrer a browser would not name the origin of a form either.
-fn form_page(status: StatusCode, html: String) -> Response {
-    let mut response = reply::page(status, html);
-    let policy = HeaderValue::from_static("same-origin");
-    response.headers_mut().insert("referrer-policy", policy);
     response
 }
 

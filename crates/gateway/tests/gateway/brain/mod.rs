@@ -1,5 +1,6 @@
 //! Conversations: a real gateway, a model that the test plays, and a sandbox in memory.
 
+mod choices;
 mod crash;
 mod many;
 mod relay;

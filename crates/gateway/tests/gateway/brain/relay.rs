@@ -11,6 +11,7 @@ use nacre_sandbox::BoxStream;
 use nacre_sandbox::fake::{FakeDriver, Guest};
 use nacre_wire::client::{Client, Dial, full};
 use nacre_wire::conductor::{ConversationList, TICKET};
+use nacre_wire::knowledge::{AddFact, FactInfo, FactList};
 use nacre_wire::{ErrorKind, conductor};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
@@ -127,6 +128,59 @@ async fn a_sandbox_cannot_drive_the_brain_by_itself() {
     assert_eq!(ask(Method::GET, "/host/writer/x", None).await, forbidden);
     let listed = host.admin().under("/admin/sandboxes").conversations().await.unwrap();
     assert!(listed.conversations.is_empty());
+}
+
+#[tokio::test]
+async fn a_page_keeps_memory_by_way_of_the_sandbox_and_the_sandbox_alone_does_not() {
+    let (host, mut seen) = host().await;
+    let cookie = host.sign_in().await;
+    let origin = host.origin();
+    // As a script of a page sends it.
+    let headers = [
+        ("cookie", cookie.as_str()),
+        ("origin", origin.as_str()),
+        ("sec-fetch-mode", "cors"),
+        ("sec-fetch-dest", "empty"),
+    ];
+    let ask = async |method: &str, path: &str, body: &str| {
+        let request = host.build(method, path, &headers, body.to_owned().into());
+        Answer::read(host.send(request).await).await
+    };
+    let told = AddFact { text: "The cat is called Kiwi.".into(), tags: vec!["pets".into()] };
+    let of_owner: FactInfo =
+        host.admin().post_json("/admin/sandboxes/memory", &told).await.unwrap();
+    let made = ask("POST", "/conductor/memory", r#"{"text":"Tea at four."}"#).await;
+    assert_eq!(made.status, StatusCode::CREATED, "{}", made.text());
+    let made: FactInfo = serde_json::from_slice(&made.body).unwrap();
+    assert_eq!((made.source.as_str(), of_owner.source.as_str()), ("page", "owner"));
+    let one = format!("/conductor/memory/{}", of_owner.id);
+    let changed = ask("PUT", &one, r#"{"tags":["cats"]}"#).await;
+    assert!(changed.text().contains("\"source\":\"owner\""), "{}", changed.text());
+    let changed = ask("PUT", &one, r#"{"text":"The cat is called Mango."}"#).await;
+    assert!(changed.text().contains("\"source\":\"page\""), "{}", changed.text());
+    let found = ask("GET", "/conductor/memory/search?q=cat", "").await;
+    assert!(found.text().contains("Mango"), "{}", found.text());
+    assert_eq!(ask("DELETE", &one, "").await.status, StatusCode::NO_CONTENT);
+    let left: FactList =
+        serde_json::from_slice(&ask("GET", "/conductor/memory", "").await.body).unwrap();
+    assert_eq!(left.facts, [made]);
+    // Nothing but what is for pages came along.
+    assert_eq!(ask("GET", "/conductor/publications", "").await.status, StatusCode::NOT_FOUND);
+
+    let (guest, head) = within("it came down", seen.recv()).await.unwrap();
+    let inside = Client::new(Arc::new(ToHost(guest)), "");
+    let body = serde_json::to_vec(&told).unwrap();
+    for ticket in [None, Some(&head.headers()[TICKET])] {
+        let path = "/host/conductor/memory/1";
+        let mut request = inside.request(Method::PUT, path, full(body.clone())).unwrap();
+        if let Some(ticket) = ticket {
+            request.headers_mut().insert(TICKET, ticket.clone());
+        }
+        let refused = inside.send(request).await.map(|_| ()).map_err(|error| error.kind());
+        assert_eq!(refused, Err(ErrorKind::Permission));
+    }
+    let stranger = host.get("/conductor/memory", &[]).await;
+    assert_eq!(stranger.status, StatusCode::UNAUTHORIZED);
 }
 
 #[tokio::test]

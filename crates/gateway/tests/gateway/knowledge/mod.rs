@@ -10,6 +10,7 @@ use http::StatusCode;
 use nacre_gateway::{EmbeddingModel, KnowledgeConfig};
 use nacre_wire::ErrorKind;
 use nacre_wire::client::Error;
+use nacre_wire::conductor::{PlanInfo, PlanList, PlanSource};
 use nacre_wire::knowledge::{
     AddFact, CitationGraph, CitationInfo, CiteRequest, EditionInfo, EditionList, EditionView,
     FactInfo, FactList, KnowledgeStatus, PublishRequest, Recall, SearchAnswer, VerifyReport,
@@ -150,6 +151,26 @@ async fn without_an_answer_of_the_provider_words_still_find() {
     assert!(found.hits[0].by_word && !found.hits[0].by_meaning);
     let status = status(&host).await;
     assert_eq!((status.model.as_str(), status.waiting), ("nobody/none", 1));
+}
+
+#[tokio::test]
+async fn plans_of_the_workspace_come_before_those_of_the_agent() {
+    let workspace = Workspace::new();
+    workspace.place("plans/tidy.md", "---\ndescription: Tidy up\n---\n## Look\n## Sweep\n");
+    workspace.place("plans/broken.md", "## No head\n");
+    let host = start(&workspace).await;
+    let plans = "/admin/sandboxes/conductor/plans";
+    let list: PlanList = host.admin().get_json(plans).await.unwrap();
+    let tidy = PlanInfo {
+        name: "tidy".to_owned(),
+        description: "Tidy up".to_owned(),
+        steps: vec!["Look".to_owned(), "Sweep".to_owned()],
+        source: PlanSource::Workspace,
+        path: Some("plans/tidy.md".to_owned()),
+    };
+    assert_eq!(list.plans[0], tidy);
+    assert!(list.plans[1..].iter().all(|plan| plan.source == PlanSource::Builtin));
+    assert_eq!(list.malformed[0].path, "plans/broken.md");
 }
 
 #[tokio::test]

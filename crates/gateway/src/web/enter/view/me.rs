@@ -1,6 +1,6 @@
 //! `/auth/me` as text. Pure, but for the clock.
 
-use nacre_wire::access::{SessionInfo, SignInMethod};
+use nacre_wire::access::{SessionInfo, SignInMethod, TokenInfo};
 
 use super::super::me::passkey_id;
 use super::{PASSKEY_END, SCRIPT, escape, hidden, layout, passkey_data, passkey_fields};
@@ -11,6 +11,7 @@ use crate::store::PasskeyRow;
 pub(in crate::web::enter) struct Me<'a> {
     pub(in crate::web::enter) owner: Option<&'a OwnerName>,
     pub(in crate::web::enter) sessions: &'a [SessionInfo],
+    pub(in crate::web::enter) tokens: &'a [TokenInfo],
     pub(in crate::web::enter) passkeys: &'a [PasskeyRow],
     pub(in crate::web::enter) codes_left: u32,
     pub(in crate::web::enter) host: &'a str,
@@ -26,10 +27,11 @@ pub(in crate::web::enter) fn me(me: &Me<'_>) -> String {
         .map(|note| format!("<p class=\"note\" role=\"status\">{}</p>", escape(note)))
         .unwrap_or_default();
     let body = format!(
-        "<nav><a href=\"/\">Open live</a><a href=\"/admin/sandboxes\">Sandboxes</a></nav>\
-         {note}{}{}{}{}",
+        "<nav><a href=\"/\">Back to the desktop</a><a href=\"/admin/sandboxes\">Sandboxes</a></nav>\
+         {note}{}{}{}{}{}",
         who(me),
         sessions(me),
+        tokens(me),
         passkeys(me),
         codes(me),
     );
@@ -56,7 +58,33 @@ fn who(me: &Me<'_>) -> String {
 
 fn sessions(me: &Me<'_>) -> String {
     let lines: String = me.sessions.iter().map(|session| line(me, session)).collect();
-    format!("<section><h2>Signed in</h2><ul>{lines}</ul></section>")
+    format!("<section id=\"sessions\"><h2>Signed in</h2><ul>{lines}</ul></section>")
+}
+
+/// They are made in the terminal, and may be ended anywhere.
+fn tokens(me: &Me<'_>) -> String {
+    let lines: String = me.tokens.iter().map(|one| token(me, one)).collect();
+    let body = match lines.is_empty() {
+        true => "<p class=\"soft\">No program has one. In the terminal:</p>\
+                 <pre>nacre token create NAME</pre>"
+            .to_owned(),
+        false => format!("<ul>{lines}</ul>"),
+    };
+    format!("<section id=\"tokens\"><h2>Tokens of programs</h2>{body}</section>")
+}
+
+fn token(me: &Me<'_>, token: &TokenInfo) -> String {
+    let scopes: Vec<_> = token.scopes.iter().map(|scope| scope.as_str()).collect();
+    let used = token
+        .used_at
+        .map_or_else(|| "never used".to_owned(), |at| format!("last used {} ago", ago(at)));
+    format!(
+        "<li>{}<br><span class=\"soft\">{}, made {} ago, {used}</span><div class=\"row\">{}</div></li>",
+        escape(&token.name),
+        scopes.join(" "),
+        ago(token.created_at),
+        button(me, "revoke-token", &token.id, "Revoke", "bad"),
+    )
 }
 
 fn line(me: &Me<'_>, session: &SessionInfo) -> String {
@@ -109,7 +137,7 @@ fn passkeys(me: &Me<'_>) -> String {
         Some(challenge) => add_passkey(me, challenge),
     };
     format!(
-        "<section><h2>Passkeys</h2><p class=\"soft\">They let you in without your account's server.\
+        "<section id=\"passkeys\"><h2>Passkeys</h2><p class=\"soft\">They let you in without your account's server.\
          </p><ul>{lines}</ul>{add}</section>"
     )
 }
@@ -136,7 +164,7 @@ fn add_passkey(me: &Me<'_>, challenge: &str) -> String {
 
 fn codes(me: &Me<'_>) -> String {
     format!(
-        "<section><h2>Recovery codes</h2><p>{} of ten are left.</p><div class=\"row\">{}</div></section>",
+        "<section id=\"codes\"><h2>Recovery codes</h2><p>{} of ten are left.</p><div class=\"row\">{}</div></section>",
         me.codes_left,
         button(me, "new-codes", "", "Make ten new ones", ""),
     )
