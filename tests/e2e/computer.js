@@ -22,13 +22,6 @@ export class Computer {
     return new Computer().#up("--listen", "127.0.0.1:0", ...options);
   }
 
-  /** One with the desktop, as people have it. */
-  static async withDesktop(...options) {
-    const computer = new Computer();
-    computer.#seed = "true";
-    return computer.#up("--listen", "127.0.0.1:0", ...options);
-  }
-
   /** One with a nacre.toml. */
   static async configured(config) {
     const computer = new Computer();
@@ -36,8 +29,8 @@ export class Computer {
     return computer.#up("--listen", "127.0.0.1:0");
   }
 
-  /** One whose live sandbox has the desktop; others begin with an empty workspace. */
-  static async withDesktop(config) {
+  /** One with the desktop, as people have it. */
+  static async withDesktop(config = "") {
     const computer = new Computer();
     computer.#config = config;
     computer.#seed = "true";
