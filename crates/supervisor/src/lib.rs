@@ -7,7 +7,8 @@
 //! [`conversations`] tells what happens there; [`egress`] is the way out; [`surroundings`] are the
 //! variables of every command; [`runtime`] keeps what `nacre.toml` names running and leads to it;
 //! [`ports`] leads to whatever else listens; [`events`] tells what
-//! happens; [`page`] is the page a browser sees first. Nothing a client or a process does ends it: a panic in a handler is that request's failure ([`panics`]), and every buffer is bounded.
+//! happens; [`page`] is the page a browser sees first, [`rescue`] the one for when the app is broken, and
+//! [`guard`] what leads there from within the app; [`logs`] is what processes print. Nothing a client or a process does ends it: a panic in a handler is that request's failure ([`panics`]), and every buffer is bounded.
 
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixListener;
@@ -27,15 +28,18 @@ pub mod events;
 pub mod exec;
 pub mod failure;
 pub mod files;
+pub mod guard;
 pub mod history;
 pub mod host;
 pub mod limits;
+pub mod logs;
 mod memory;
 mod models;
 pub mod net;
 pub mod page;
 pub mod panics;
 pub mod ports;
+pub mod rescue;
 pub mod runtime;
 pub mod server;
 pub mod status;
@@ -120,14 +124,18 @@ async fn serve(config: Config) -> anyhow::Result<()> {
     let user = config.default_user.clone();
     let processes =
         runtime::Runtime::start(Arc::clone(&commands), events.clone(), &config.workspace, user);
+    let files = files::Context::new(&config.workspace, config.default_user.clone())
+        .recording(recorder.clone());
+    let taking_back = history::Actions::new(recorder.clone(), processes.clone(), events.clone());
     let app = Router::new()
         .merge(exec::router(commands.clone()))
         .merge(status::router(status::Context::new(config.workspace.clone(), commands.clone())))
-        .merge(files::router(
-            files::Context::new(&config.workspace, config.default_user.clone())
-                .recording(recorder.clone()),
-        ))
+        .merge(files::viewer(files.clone()))
+        .merge(files::router(files))
         .merge(history::router(recorder.clone(), processes.clone(), events.clone()))
+        .merge(rescue::router(rescue::Rescue::new(taking_back, processes.clone())))
+        .merge(guard::router())
+        .merge(logs::router(processes.clone()))
         .merge(watch::router(watching))
         .merge(runtime::router(processes.clone()))
         .merge(ports::router())

@@ -11,6 +11,7 @@ mod draft;
 mod entries;
 pub(crate) mod fault;
 pub mod identity;
+mod kinds;
 mod pack;
 mod range;
 mod read;
@@ -22,6 +23,7 @@ mod tree;
 mod unpack;
 mod upload;
 mod version;
+mod view;
 mod write;
 
 use std::os::fd::OwnedFd;
@@ -40,6 +42,7 @@ use rustix::fs::{Mode, OFlags};
 
 pub(crate) use draft::is_temporary;
 pub(crate) use session::{Query, hop};
+pub use view::viewer;
 
 use crate::history::{Manner, Recorder};
 use crate::users::User;

@@ -9,7 +9,7 @@ use axum::Json;
 use axum::body::{Body, Bytes};
 use axum::response::{IntoResponse, Response};
 use futures_util::stream;
-use http::{HeaderValue, Method, StatusCode, header};
+use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
 use nacre_wire::ApiError;
 use nacre_wire::error::ErrorBody;
 use nacre_wire::files::FileKind;
@@ -66,35 +66,43 @@ pub(crate) async fn read(call: Call) -> Result<Response, Failure> {
     let path = call.path()?;
     let content =
         call.session.run(move |root| open(root, &path, OFlags::RDONLY, Mode::empty())).await?;
+    let mut response = respond(&call.method, &call.headers, content);
+    if response.status().is_success() {
+        let octets = HeaderValue::from_static("application/octet-stream");
+        response.headers_mut().insert(header::CONTENT_TYPE, octets);
+    }
+    Ok(response)
+}
+
+/// As much of it as was asked for, with a success that does not say yet what it is.
+pub(crate) fn respond(method: &Method, headers: &HeaderMap, content: Content) -> Response {
+    let asked = |name: HeaderName| headers.get(name).and_then(|value| value.to_str().ok());
     let size = content.stat.st_size as u64;
     let etag = Version::of(&content.stat).to_string();
-    if let Some(known) = call.header(header::IF_NONE_MATCH)
+    if let Some(known) = asked(header::IF_NONE_MATCH)
         && lists(known, &etag)
     {
-        return Ok(answer(StatusCode::NOT_MODIFIED, &etag, Body::empty()));
+        return answer(StatusCode::NOT_MODIFIED, &etag, Body::empty());
     }
-    let range = call
-        .header(header::RANGE)
-        .filter(|_| call.header(header::IF_RANGE).is_none_or(|validator| validator.trim() == etag));
+    let range = asked(header::RANGE)
+        .filter(|_| asked(header::IF_RANGE).is_none_or(|validator| validator.trim() == etag));
     let (status, start, end) = match select(range, size) {
         Selection::Whole => (StatusCode::OK, 0, size),
         Selection::Part { start, end } => (StatusCode::PARTIAL_CONTENT, start, end),
-        Selection::Unsatisfiable => return Ok(unsatisfiable(range.unwrap_or_default(), size)),
+        Selection::Unsatisfiable => return unsatisfiable(range.unwrap_or_default(), size),
     };
-    let body = if call.method == Method::HEAD {
-        Body::empty()
-    } else {
-        stream_file(content.fd, start, end)
+    let body = match *method {
+        Method::HEAD => Body::empty(),
+        _ => stream_file(content.fd, start, end),
     };
     let mut response = answer(status, &etag, body);
     let headers = response.headers_mut();
     headers.insert(header::CONTENT_LENGTH, HeaderValue::from(end - start));
-    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/octet-stream"));
     if status == StatusCode::PARTIAL_CONTENT {
         let range = format!("bytes {start}-{}/{size}", end - 1);
         headers.extend(HeaderValue::from_str(&range).ok().map(|v| (header::CONTENT_RANGE, v)));
     }
-    Ok(response)
+    response
 }
 
 fn lists(header: &str, etag: &str) -> bool {

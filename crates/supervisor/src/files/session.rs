@@ -70,6 +70,10 @@ impl Session {
         Ok(Self { files, user })
     }
 
+    pub(crate) fn of_default_user(files: Arc<Files>) -> Self {
+        Self { user: files.default_user.clone(), files }
+    }
+
     /// Runs `work` on a thread that acts as the user. It finishes even if the client goes away.
     pub(crate) async fn run<T, F>(&self, work: F) -> Result<T, ApiError>
     where

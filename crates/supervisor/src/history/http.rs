@@ -10,20 +10,19 @@ use axum::routing::{get, post};
 use axum::{Json, Router};
 use http::{StatusCode, header};
 use nacre_history::Query as LibQuery;
-use nacre_wire::events::Event;
 use nacre_wire::history::{
     Author, Changes, CheckpointPage, HistorySettings, HistoryState, HistoryStatus, HistoryUsage,
-    LabelRequest, Outcome, ProcessAfter, RedoRequest, RestoreRequest, UndoRequest, Verified,
+    LabelRequest, Outcome, Verified,
 };
 use nacre_wire::{ApiError, ErrorKind, WirePath};
 use serde::de::DeserializeOwned;
 use tokio_util::io::ReaderStream;
 
-use super::{Recorder, convert, jobs};
+use super::{Actions, Recorder, convert, jobs};
 use crate::events::Events;
 use crate::failure::Failure;
 use crate::files::Query;
-use crate::runtime::{CONFIG, Runtime};
+use crate::runtime::Runtime;
 
 /// Checkpoints on a page when nobody says how many.
 const PAGE: usize = 50;
@@ -31,11 +30,9 @@ const MOST_ON_A_PAGE: usize = 1000;
 /// Changes in one answer, unless fewer are asked for.
 const MOST_CHANGES: usize = 10_000;
 
-#[derive(Clone)]
 struct Context {
     recorder: Recorder,
-    runtime: Runtime,
-    events: Events,
+    actions: Actions,
 }
 
 type Known = State<Arc<Context>>;
@@ -55,7 +52,10 @@ pub fn router(recorder: Recorder, runtime: Runtime, events: Events) -> Router {
         .route("/supervisor/history/verify", post(verify))
         .route("/supervisor/history/export", get(export))
         .route("/supervisor/history/settings", get(get_settings).put(put_settings))
-        .with_state(Arc::new(Context { recorder, runtime, events }))
+        .with_state(Arc::new(Context {
+            actions: Actions::new(recorder.clone(), runtime, events),
+            recorder,
+        }))
 }
 
 async fn status(State(context): Known) -> Result<Json<HistoryStatus>, Failure> {
@@ -179,53 +179,15 @@ async fn file(State(context): Known, RawQuery(query): RawQuery) -> Result<Respon
 }
 
 async fn undo(State(context): Known, body: Bytes) -> Result<Json<Outcome>, Failure> {
-    let request: UndoRequest = parse(&body)?;
-    let outcome =
-        context.recorder.job(move |keeper, history| jobs::undo(keeper, history, &request)).await?;
-    Ok(Json(after(&context, outcome)))
+    Ok(Json(context.actions.undo(parse(&body)?).await?))
 }
 
 async fn redo(State(context): Known, body: Bytes) -> Result<Json<Outcome>, Failure> {
-    let request: RedoRequest = parse(&body)?;
-    let outcome =
-        context.recorder.job(move |keeper, history| jobs::redo(keeper, history, &request)).await?;
-    Ok(Json(after(&context, outcome)))
+    Ok(Json(context.actions.redo(parse(&body)?).await?))
 }
 
 async fn restore(State(context): Known, body: Bytes) -> Result<Json<Outcome>, Failure> {
-    let request: RestoreRequest = parse(&body)?;
-    let outcome = context
-        .recorder
-        .job(move |keeper, history| jobs::restore(keeper, history, &request))
-        .await?;
-    Ok(Json(after(&context, outcome)))
-}
-
-/// Starts again what the files affect, and tells on `/ws` how that went. The answer does not wait.
-fn after(context: &Context, outcome: Outcome) -> Outcome {
-    let Some(checkpoint) = &outcome.checkpoint else { return outcome };
-    let paths = affected(&outcome.changes);
-    let (settled, events) = (context.runtime.affected(&paths), context.events.clone());
-    let checkpoint = checkpoint.id;
-    tokio::spawn(async move {
-        let processes = settled.await.into_iter().map(|settled| ProcessAfter {
-            ready: settled.is_ready(),
-            name: settled.name,
-            reason: settled.reason,
-        });
-        events.publish(Event::Restored { checkpoint, processes: processes.collect() });
-    });
-    outcome
-}
-
-/// What is not in the answer may be anything: the whole workspace, and what it runs.
-fn affected(changes: &Changes) -> Vec<PathBuf> {
-    let mut paths: Vec<PathBuf> =
-        changes.changes.iter().map(|change| change.path.0.clone()).collect();
-    if changes.total > paths.len() as u64 {
-        paths.extend([PathBuf::new(), PathBuf::from(CONFIG)]);
-    }
-    paths
+    Ok(Json(context.actions.restore(parse(&body)?).await?))
 }
 
 async fn label(
@@ -298,28 +260,4 @@ fn parse<T: DeserializeOwned>(body: &Bytes) -> Result<T, ApiError> {
     let body: &[u8] = if body.is_empty() { b"{}" } else { body };
     serde_json::from_slice(body)
         .map_err(|error| bad(&format!("the body is not as expected: {error}")))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_the_answer_leaves_out_may_be_anything() {
-        let check = |total, expected: &[&str]| {
-            let change = nacre_wire::history::FileChange {
-                path: WirePath::from("a"),
-                from: None,
-                old: None,
-                new: None,
-                diff: None,
-                omitted: None,
-            };
-            let changes = Changes { checkpoint: None, changes: vec![change], total };
-            let expected: Vec<PathBuf> = expected.iter().map(PathBuf::from).collect();
-            assert_eq!(affected(&changes), expected);
-        };
-        check(1, &["a"]);
-        check(2, &["a", "", "nacre.toml"]);
-    }
 }

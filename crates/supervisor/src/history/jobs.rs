@@ -61,6 +61,33 @@ pub(super) fn list(
     Ok(wire::CheckpointPage { checkpoints: checkpoints.collect(), next: page.next })
 }
 
+/// More names than this are only counted: to find the first of them means to read them all.
+const MOST_NAMED: u64 = 500;
+
+/// The newest checkpoints, each with the names of its first files.
+pub(super) fn timeline(
+    keeper: &mut Keeper,
+    history: &mut History,
+    checkpoints: usize,
+    names: usize,
+) -> Done<Vec<wire::Changes>> {
+    let query = Query { limit: checkpoints, ..Query::default() };
+    let page = list(keeper, history, ListQuery { query, path: None })?;
+    let mut timeline = Vec::new();
+    for checkpoint in page.checkpoints {
+        let total = checkpoint.added + checkpoint.changed + checkpoint.removed;
+        let mut shown = wire::Changes { checkpoint: None, changes: Vec::new(), total };
+        if total <= MOST_NAMED {
+            let (everywhere, with_diff) = (None, false);
+            shown = show(keeper, history, checkpoint.id, everywhere, names, with_diff)?;
+        }
+        // As the list has it, which knows whether it is undone.
+        shown.checkpoint = Some(checkpoint);
+        timeline.push(shown);
+    }
+    Ok(timeline)
+}
+
 pub(super) fn show(
     keeper: &mut Keeper,
     history: &mut History,

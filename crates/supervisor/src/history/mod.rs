@@ -11,6 +11,7 @@
 //! moment what nobody announced. A job such as an undo runs to its end whether or not the client
 //! that asked for it is still there.
 
+mod actions;
 mod activity;
 mod convert;
 mod http;
@@ -20,6 +21,7 @@ mod recorder;
 mod settings;
 mod state;
 
+pub use actions::Actions;
 pub use activity::Activity;
 pub use http::router;
 pub use keeper::Place;

@@ -15,7 +15,8 @@ use nacre_wire::ErrorKind;
 use crate::failure::Failure;
 
 const PAGE: &str = include_str!("index.html");
-const STYLE: &str = include_str!("style.css");
+/// The visual language of all pages of the supervisor.
+pub(crate) const STYLE: &str = include_str!("style.css");
 /// One script in the order of its parts; each uses only what stands before it when it is read.
 const SCRIPT: &str = concat!(
     include_str!("base.js"),

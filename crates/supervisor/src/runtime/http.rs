@@ -58,10 +58,28 @@ async fn log(
     RawQuery(query): RawQuery,
 ) -> Result<Response, Failure> {
     let query = Query::parse(query.as_deref().unwrap_or_default());
+    let format = Format::parse(query.text("format")?.as_deref())?;
+    stream_log(&runtime, &name, &query, format).await
+}
+
+/// The log as people read it.
+pub(crate) async fn text_log(
+    runtime: &Runtime,
+    name: &str,
+    query: &Query,
+) -> Result<Response, Failure> {
+    stream_log(runtime, name, query, Format::Text).await
+}
+
+async fn stream_log(
+    runtime: &Runtime,
+    name: &str,
+    query: &Query,
+    format: Format,
+) -> Result<Response, Failure> {
     let after = query.number("after", 10)?.unwrap_or(0);
     let follow = query.flag("follow")?;
-    let format = Format::parse(query.text("format")?.as_deref())?;
-    let log = runtime.log(&name).await?;
+    let log = runtime.log(name).await?;
     let reader = Reader { news: log.news(), log, after, format };
     let mut response =
         Response::new(Body::from_stream(stream::unfold(reader, move |reader| async move {

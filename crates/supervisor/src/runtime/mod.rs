@@ -39,12 +39,15 @@ use tokio_util::sync::CancellationToken;
 
 pub(crate) use config::FILE as CONFIG;
 pub use http::router;
+pub(crate) use http::text_log;
+pub(crate) use manager::Order;
 pub(crate) use probe::connect;
 pub use proxy::front;
 pub(crate) use proxy::{Broken, exchange, exchange_over, is_navigation, keep_end_to_end};
+pub(crate) use waiting::{escape, prefix};
 
 use self::log::Log;
-use self::manager::{Awaited, Entry, Manager, Message, Order, View};
+use self::manager::{Awaited, Entry, Manager, Message, View};
 use self::source::{Look, Source};
 use crate::events::Events;
 use crate::exec::Commands;
@@ -146,7 +149,7 @@ impl Runtime {
         async move { work.await.unwrap_or_default() }
     }
 
-    async fn list(&self) -> ProcessList {
+    pub(crate) async fn list(&self) -> ProcessList {
         self.reread(Look::OnlyIfNew).await;
         let view = self.view();
         ProcessList {
@@ -156,7 +159,7 @@ impl Runtime {
     }
 
     /// A stop returns when the process has ended.
-    async fn order(&self, name: &str, order: Order) -> Result<ProcessInfo, ApiError> {
+    pub(crate) async fn order(&self, name: &str, order: Order) -> Result<ProcessInfo, ApiError> {
         self.reread(Look::OnlyIfNew).await;
         let (reply, answer) = oneshot::channel();
         self.send(Message::Order { name: name.to_owned(), order, reply }).await;
@@ -172,7 +175,7 @@ impl Runtime {
         view.processes.get(name).map(current).ok_or_else(|| manager::unknown(name))
     }
 
-    async fn log(&self, name: &str) -> Result<Arc<Log>, ApiError> {
+    pub(crate) async fn log(&self, name: &str) -> Result<Arc<Log>, ApiError> {
         self.reread(Look::OnlyIfNew).await;
         let view = self.view();
         let entry = view.processes.get(name).ok_or_else(|| manager::unknown(name))?;

@@ -62,7 +62,10 @@ pub async fn front(
 
 /// `/ws` is the events; below it, and an upgrade at `/`, everything is the app's.
 fn is_ours(path: &str) -> bool {
-    path == "/ws" || path == "/supervisor" || path.starts_with("/supervisor/")
+    let below = |own: &str| {
+        path.strip_prefix(own).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+    };
+    path == "/ws" || ["/supervisor", "/logs", "/files"].into_iter().any(below)
 }
 
 async fn forward(entry: &Entry, port: u16, request: Request<Body>) -> Response {
@@ -202,10 +205,28 @@ mod tests {
 
     #[test]
     fn only_the_supervisors_own_paths_are_kept() {
-        for ours in ["/ws", "/supervisor", "/supervisor/", "/supervisor/health"] {
+        for ours in [
+            "/ws",
+            "/supervisor",
+            "/supervisor/",
+            "/supervisor/health",
+            "/logs",
+            "/logs/",
+            "/logs/runtime",
+            "/files/a/b.png",
+        ] {
             assert!(is_ours(ours), "{ours}");
         }
-        for theirs in ["/", "/ws/", "/ws/room", "/supervisors", "/a/supervisor/", "/wsx"] {
+        for theirs in [
+            "/",
+            "/ws/",
+            "/ws/room",
+            "/supervisors",
+            "/a/supervisor/",
+            "/wsx",
+            "/logsx",
+            "/filesystem",
+        ] {
             assert!(!is_ours(theirs), "{theirs}");
         }
     }

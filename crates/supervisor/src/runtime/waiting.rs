@@ -64,7 +64,7 @@ fn render(nonce: &str, prefix: &str, info: &ProcessInfo, lines: &[LogLine]) -> S
 }
 
 /// Where the sandbox is mounted, when that is a plain path.
-fn prefix(headers: &HeaderMap) -> &str {
+pub(crate) fn prefix(headers: &HeaderMap) -> &str {
     let plain = |c: char| c.is_ascii_alphanumeric() || "/-_.".contains(c);
     headers
         .get("x-forwarded-prefix")
@@ -81,7 +81,7 @@ fn policy(nonce: &str) -> String {
     )
 }
 
-fn escape(text: &str) -> String {
+pub(crate) fn escape(text: &str) -> String {
     let mut safe = String::with_capacity(text.len());
     for c in text.chars() {
         match c {

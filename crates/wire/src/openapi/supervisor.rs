@@ -13,12 +13,14 @@ use crate::status::{Health, SupervisorStats, Version};
 
 pub(super) const OCTETS: &str = "application/octet-stream";
 const TAR: &str = "application/x-tar";
+const TEXT: &str = "text/plain";
 
 pub(super) fn calls() -> Vec<Call> {
     let files = content().into_iter().chain(entries()).chain(archives()).map(as_user);
     let calls =
         status().into_iter().chain(commands()).chain(processes()).chain(ports()).chain(files);
     let calls = calls.chain([as_user(watch()), events()]).chain(history::calls());
+    let calls = calls.chain(rescue()).chain(views());
     calls.map(|call| call.header(generation::HEADER, "What the client speaks: 1, or 1-3")).collect()
 }
 
@@ -105,6 +107,48 @@ fn processes() -> Vec<Call> {
             .gives_bytes("200", "One line after the other", "application/x-ndjson"),
     ];
     calls.map(|call| call.tag("processes")).into()
+}
+
+/// What people open in a browser.
+fn views() -> Vec<Call> {
+    vec![
+        get("/logs", "list_logs", "The processes of nacre.toml, as text")
+            .gives_bytes("200", "A name and a state on each line", TEXT)
+            .tag("processes"),
+        get("/logs/{name}", "text_log", "The recent lines of a process's log, as text")
+            .query::<u64>("after", "Only lines after this one")
+            .query::<bool>("follow", "Go on with what is added")
+            .gives_bytes("200", "One line after the other", TEXT)
+            .tag("processes"),
+        get("/files/{path}", "view_file", "A file of the workspace, to look at or to keep")
+            .query::<bool>("download", "Have the browser keep it")
+            .header("range", "bytes=FIRST-LAST")
+            .header("if-range", "Only when the file is still this version")
+            .header("if-none-match", "Only when the file is another version")
+            .gives_bytes("200", "The whole file, with a type that fits its name", "*/*")
+            .gives_bytes("206", "The part that was asked for", "*/*")
+            .gives_nothing("304", "It is that version")
+            .tag("files"),
+    ]
+}
+
+fn rescue() -> Vec<Call> {
+    let calls = [
+        get("/supervisor/rescue", "rescue_page", "The way back when the app is broken, for people")
+            .query::<u64>("checkpoint", "Which one to show line by line")
+            .query::<String>("note", "What a form came to; from its redirect")
+            .gives_bytes("200", "A page that needs no script", "text/html"),
+        post(
+            "/supervisor/rescue/{act}",
+            "rescue",
+            "A form of that page: undo, redo, restore, restart",
+        )
+        .takes_bytes("application/x-www-form-urlencoded")
+        .gives_nothing("303", "Back to the page, with what it came to"),
+        get("/supervisor/guard.js", "guard_script", "What a guarded app's pages carry")
+            .gives_bytes("200", "The script", "text/javascript"),
+    ];
+    calls.map(|call| call.tag("rescue")).into()
 }
 
 fn ports() -> Vec<Call> {

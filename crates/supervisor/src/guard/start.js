@@ -1,0 +1,41 @@
+
+// What to listen to in the page.
+
+addEventListener("error", (event) => {
+  if (event.target?.localName === "script" && event.target.type === "module") scriptFailed = true;
+  else if (event.message) lastError = [event.message, event.error?.stack].filter(Boolean).join("\n");
+  soon();
+}, true);
+addEventListener("unhandledrejection", ({ reason: why }) => {
+  lastError = String(why?.stack ?? why);
+  soon();
+});
+for (const place of [window, document]) {
+  place.addEventListener("nacre:trouble", ({ detail }) => {
+    set("page", { title: "A part of the desktop has crashed.", detail: [detail?.message, detail?.stack].filter(Boolean).join("\n") });
+    soon();
+  });
+  place.addEventListener("nacre:well", () => set("page", null));
+}
+for (const type of ["keydown", "pointerdown"]) addEventListener(type, (event) => { if (!event.composedPath().includes(host)) touched = true; }, true);
+document.addEventListener("visibilitychange", () => { if (!document.hidden) { listen(); soon(); } });
+addEventListener("online", listen);
+
+const overlays = () => document.querySelectorAll("vite-error-overlay").forEach(takeOverlay);
+function watchPage() {
+  if (!document.body || watchPage.done) return;
+  watchPage.done = true;
+  new MutationObserver(overlays).observe(document.body, { childList: true });
+  const root = document.getElementById("root");
+  if (root) new MutationObserver(() => { if (filled !== !isEmpty() || troubles.has("empty")) soon(); }).observe(root, { childList: true });
+  overlays();
+}
+document.addEventListener("readystatechange", watchPage);
+watchPage();
+addEventListener("load", () => {
+  loaded = true;
+  if (lastError || scriptFailed) soon();
+  setTimeout(soon, GRACE);
+});
+if (reason === "starting") document.addEventListener("DOMContentLoaded", () => { if (!panel) renderPill("starting"); });
+listen();
