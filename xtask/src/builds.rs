@@ -22,17 +22,11 @@ pub(crate) enum GuestProfile {
 }
 
 impl GuestProfile {
+    /// Also the name of its folder.
     fn name(self) -> &'static str {
         match self {
             Self::Shipped => "guest",
-            Self::Test => "dev",
-        }
-    }
-
-    fn folder(self) -> &'static str {
-        match self {
-            Self::Shipped => "guest",
-            Self::Test => "debug",
+            Self::Test => "guest-test",
         }
     }
 }
@@ -55,33 +49,25 @@ pub(crate) fn debug(guest: &Path) -> Result<PathBuf> {
     Ok(cargo::target_dir().join("debug/nacre"))
 }
 
-/// Builds the desktop before, and the agent, which lies beside the guest.
+/// Builds the desktop before, and the agent, which lies beside the guest. Both are static.
 pub(crate) fn guest(profile: GuestProfile) -> Result<PathBuf> {
     desktop::build()?;
-    // One after the other: what the agent asks of their common dependencies is not for the guest.
-    // And it goes into every run's sandbox: names for a debugger would weigh more than the rest.
-    fixed("nacre-agent", "nacre-agent", profile, &["-C", "strip=symbols"])?;
-    fixed("nacre-supervisor", "nacre-guest", profile, &[])
-}
-
-/// A static program.
-fn fixed(
-    package: &str,
-    program: &str,
-    profile: GuestProfile,
-    flags_of_its_own: &[&str],
-) -> Result<PathBuf> {
     let triple = cargo::host_triple()?;
-    // With --target, these flags reach the program and not the build scripts and macros.
+    // With --target, these flags reach the programs and not the build scripts and macros.
     let flags =
         format!("{} -C target-feature=+crt-static", std::env::var("RUSTFLAGS").unwrap_or_default());
-    let mut command = with_desktop(&["rustc", "--package", package, "--bin", program]);
+    // Together, so that what both depend on is built once.
+    let programs = ["nacre-agent", "nacre-guest"];
+    let mut command = with_desktop(&["build", "-p", "nacre-agent", "-p", "nacre-supervisor"]);
+    command.args(programs.iter().flat_map(|program| ["--bin", program]));
     command.args(["--profile", profile.name(), "--target", &triple]).env("RUSTFLAGS", flags.trim());
-    command.arg("--").args(flags_of_its_own);
     shell::run(&mut command)?;
-    let path = cargo::target_dir().join(&triple).join(profile.folder()).join(program);
-    ensure!(path.is_file(), "{program} was built, but {} is not there", path.display());
-    Ok(path)
+    let folder = cargo::target_dir().join(&triple).join(profile.name());
+    for program in programs {
+        let path = folder.join(program);
+        ensure!(path.is_file(), "{program} was built, but {} is not there", path.display());
+    }
+    Ok(folder.join("nacre-guest"))
 }
 
 /// `cargo WORDS...` for a build that embeds this guest, or tests that run it.
