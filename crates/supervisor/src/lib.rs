@@ -7,7 +7,7 @@
 //! [`conversations`] tells what happens there; [`egress`] is the way out; [`surroundings`] are the
 //! variables of every command; [`runtime`] keeps what `nacre.toml` names running and leads to it;
 //! [`ports`] leads to whatever else listens; [`events`] tells what
-//! happens; [`page`] is the page a browser sees first. Nothing a client or a process does ends it: a panic in a handler is that request's failure ([`panics`]), and every buffer is bounded.
+//! happens; [`desktop`] is what a browser sees first, and [`page`] a page that needs nothing of it. Nothing a client or a process does ends it: a panic in a handler is that request's failure ([`panics`]), and every buffer is bounded.
 
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixListener;
@@ -22,6 +22,7 @@ use nacre_wire::client::Client;
 use tokio::signal::unix::{SignalKind, signal};
 
 mod conversations;
+pub mod desktop;
 pub mod egress;
 pub mod events;
 pub mod exec;
@@ -133,7 +134,13 @@ async fn serve(config: Config) -> anyhow::Result<()> {
         .merge(ports::router())
         .merge(events::router(events))
         .merge(host::router(host))
-        .merge(page::router());
+        .merge(page::router())
+        .merge(desktop::router(desktop::Context {
+            workspace: config.workspace.clone(),
+            user: config.default_user.clone(),
+            recorder: recorder.clone(),
+            runtime: processes.clone(),
+        }));
     let app =
         server::app(app).layer(from_fn_with_state((processes.clone(), upward), runtime::front));
     tokio::spawn(memory::watch());

@@ -1,7 +1,7 @@
 //! What crosses the door between a sandbox and its host.
 //!
 //! The crate owns three things and no state: the JSON types of the supervisor's API
-//! ([`exec`], [`files`], [`watch`], [`processes`], [`ports`], [`events`], [`status`]) and of the gateway's
+//! ([`exec`], [`files`], [`watch`], [`processes`], [`ports`], [`events`], [`desktop`], [`status`]) and of the gateway's
 //! control plane ([`control`], [`roles`], [`access`], [`models`], [`runs`], [`conductor`], [`knowledge`]), the protocol generation both sides negotiate ([`generation`]), and
 //! (feature `client`) a typed client that speaks it over any byte stream ([`client`]) with the parts of a proxy
 //! ([`relay`]). Feature
@@ -16,6 +16,7 @@ pub mod access;
 pub mod client;
 pub mod conductor;
 pub mod control;
+pub mod desktop;
 pub mod egress;
 pub mod error;
 pub mod events;

@@ -60,6 +60,17 @@ pub(crate) async fn connect(port: u16) -> io::Result<TcpStream> {
     TcpStream::connect(six).await.map_err(|_| refused)
 }
 
+/// One that nothing listens on now.
+pub(crate) fn free_port() -> Option<u16> {
+    let listener = std::net::TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).ok()?;
+    Some(listener.local_addr().ok()?.port())
+}
+
+/// Whether anything at all comes back in time.
+pub(crate) async fn responds(port: u16, path: &str, patience: Duration) -> bool {
+    matches!(timeout(patience, status(port, path)).await, Ok(Some(_)))
+}
+
 async fn answers(port: u16, path: &str) -> bool {
     let status = timeout(PATIENCE, status(port, path)).await;
     matches!(status, Ok(Some(status)) if status.as_u16() < 500)

@@ -4,6 +4,7 @@ use utoipa::openapi::{HttpMethod, Required};
 
 use super::call::Call;
 use super::history;
+use crate::desktop::{DesktopHealth, SeedRequest, Seeded};
 use crate::exec::{CommandInfo, CommandList, ExecRequest, SignalRequest, TtySize};
 use crate::files::{Chmod, Listing, Mkdir, Remove, Stat, Symlink, Transfer, Unpacked};
 use crate::generation;
@@ -18,6 +19,7 @@ pub(super) fn calls() -> Vec<Call> {
     let files = content().into_iter().chain(entries()).chain(archives()).map(as_user);
     let calls =
         status().into_iter().chain(commands()).chain(processes()).chain(ports()).chain(files);
+    let calls = calls.chain(desktop());
     let calls = calls.chain([as_user(watch()), events()]).chain(history::calls());
     calls.map(|call| call.header(generation::HEADER, "What the client speaks: 1, or 1-3")).collect()
 }
@@ -105,6 +107,18 @@ fn processes() -> Vec<Call> {
             .gives_bytes("200", "One line after the other", "application/x-ndjson"),
     ];
     calls.map(|call| call.tag("processes")).into()
+}
+
+fn desktop() -> Vec<Call> {
+    let calls = [
+        get("/supervisor/desktop/health", "desktop_health", "Whether the page at / works")
+            .header("x-forwarded-prefix", "Where it is mounted, when that is not the root")
+            .gives::<DesktopHealth>("200", "As of now; a page that does not answer is not waited for"),
+        post("/supervisor/desktop/seed", "seed_desktop", "Put the desktop's source into /workspace")
+            .takes::<SeedRequest>(Required::False)
+            .gives::<Seeded>("200", "Whether that was done, and why not"),
+    ];
+    calls.map(|call| call.tag("desktop")).into()
 }
 
 fn ports() -> Vec<Call> {
