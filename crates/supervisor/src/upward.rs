@@ -45,9 +45,11 @@ impl Upward {
         let Some(socket) = &self.0 else { return Err(host::unreachable("it listens nowhere")) };
         let stream = UnixStream::connect(&**socket).await.map_err(host::unreachable)?;
         upward(&mut request)?;
-        exchange_over(Box::new(stream), request, Hold::of_nothing()).await.map_err(|broken| match broken {
-            Broken::Unreachable => host::unreachable("it does not answer"),
-            Broken::Off(error) => host::unreachable(error),
+        exchange_over(Box::new(stream), request, Hold::of_nothing()).await.map_err(|broken| {
+            match broken {
+                Broken::Unreachable => host::unreachable("it does not answer"),
+                Broken::Off(error) => host::unreachable(error),
+            }
         })
     }
 }

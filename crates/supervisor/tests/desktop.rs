@@ -9,9 +9,9 @@ use nacre_wire::events::Event;
 use nacre_wire::history::UndoRequest;
 use nacre_wire::processes::{ProcessInfo, ProcessState};
 use rustix::process::{Pid, Signal, kill_process};
+use support::Supervisor;
 use support::desktop::{ask, desktop, free_port, look};
 use support::story::Story;
-use support::Supervisor;
 
 const KEYS: &str = "guard = true\nper_mount = true";
 const GUARD: &str = "<head><script src=\"/supervisor/guard.js\" data-nacre-guard></script>";
@@ -50,7 +50,11 @@ async fn without_an_app_the_built_copy_is_at_the_root() {
             assert_eq!(page.status, 200);
             assert_eq!(page.headers["cache-control"], "no-store");
             assert!(page.body.contains(&built(reason)), "{path}: {}", page.body);
-            assert!(!page.body.contains("\"./") && !page.body.contains("guard.js"), "{}", page.body);
+            assert!(
+                !page.body.contains("\"./") && !page.body.contains("guard.js"),
+                "{}",
+                page.body
+            );
             assert!(page.body.contains(&format!("\"{prefix}/supervisor/")), "{}", page.body);
         }
     }
@@ -95,7 +99,11 @@ async fn pages_get_the_guard_and_nothing_else_does() {
     let first = look(&story.supervisor, "/dev", "/").await;
     assert_eq!(first.status, 200);
     let guard = GUARD.replace("/supervisor", "/dev/supervisor");
-    assert!(first.body.contains(&built("starting")) && first.body.contains(&guard), "{}", first.body);
+    assert!(
+        first.body.contains(&built("starting")) && first.body.contains(&guard),
+        "{}",
+        first.body
+    );
     assert_eq!(ask(&story.supervisor, "/dev", "/main.js").await.status, 503);
     story.ready("runtime@dev").await;
     assert!(look(&story.supervisor, "/dev", "/").await.body.contains("src=\"/dev/main.js\""));
@@ -117,7 +125,10 @@ async fn what_breaks_leads_to_the_rescue_page_and_health_says_why() {
     mode(&story, "syntax");
     let found = health(&story, "").await;
     assert_eq!(names(&found), ["process", "page", "!entry"]);
-    assert_eq!(found.checks[2].detail.as_deref(), Some("/main.js answers with 500 Internal Server Error"));
+    assert_eq!(
+        found.checks[2].detail.as_deref(),
+        Some("/main.js answers with 500 Internal Server Error")
+    );
 
     mode(&story, "");
     std::fs::write(story.supervisor.workspace().join("package.json"), "{}").unwrap();
@@ -155,7 +166,9 @@ async fn the_built_copy_says_why_it_is_shown() {
     client.stop_process("runtime").await.unwrap();
     assert!(look(&story.supervisor, "", "/").await.body.contains(&built("failed")));
 
-    story.configure(&format!("[runtime]\ncommand = \"echo sh: 1: npm: not found; exit 127\"\nrestart = \"never\"\n{keys}"));
+    story.configure(&format!(
+        "[runtime]\ncommand = \"echo sh: 1: npm: not found; exit 127\"\nrestart = \"never\"\n{keys}"
+    ));
     client.start_process("runtime").await.unwrap();
     story.until_state("runtime", ProcessState::Failed).await;
     let page = look(&story.supervisor, "", "/").await;

@@ -67,7 +67,10 @@ async fn an_instance_changes_with_the_app_and_goes_with_it() {
     ask(&story.supervisor, "/dev", "/").await;
     story.ready("runtime@dev").await;
     let port = free_port();
-    story.configure(&config(port, "per_mount = true\n[runtime.environment]\nPORT = \"none\"\nA = \"1\""));
+    story.configure(&config(
+        port,
+        "per_mount = true\n[runtime.environment]\nPORT = \"none\"\nA = \"1\"",
+    ));
     let ready = ProcessState::Ready;
     // The file has its way with the first, which is no port, and not with the other.
     story.until_state("runtime", ProcessState::BackingOff).await;

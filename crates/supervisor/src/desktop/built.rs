@@ -249,7 +249,8 @@ mod tests {
             assert!(!html.contains("\"./"), "{html}");
         };
         let mark = "<html lang=\"en\" data-nacre=\"built\" data-reason=\"starting\">";
-        let root = [mark, "\"/supervisor/desktop/assets/a-1.js\"", "\"/supervisor/desktop/icon.svg\""];
+        let root =
+            [mark, "\"/supervisor/desktop/assets/a-1.js\"", "\"/supervisor/desktop/icon.svg\""];
         check("", Guarded::No, &root);
         let below = [
             "\"/dev/supervisor/desktop/assets/a-1.js\"",

@@ -12,7 +12,7 @@ use http::header::{
 };
 use http::{HeaderMap, StatusCode};
 use http_body_util::BodyExt;
-use hyper::body::{Body as _, Frame, SizeHint};
+use hyper::body::{Frame, SizeHint};
 
 use super::html::first_place;
 
@@ -82,7 +82,9 @@ async fn insert(mut body: Body, script: &str) -> Body {
                 Err(_) => {}
             },
             // Who reads on finds it broken.
-            Some(Err(error)) => return Continued { begun: begun.into(), rest: Err(Some(error)) }.into(),
+            Some(Err(error)) => {
+                return Continued { begun: begun.into(), rest: Err(Some(error)) }.into();
+            }
             None => {}
         }
         if begun.len() < enough && !ended {
@@ -160,6 +162,7 @@ mod tests {
     use super::*;
     use axum::body::to_bytes;
     use futures_util::stream;
+    use hyper::body::Body as _;
 
     const SCRIPT: &str = "<script src=\"/dev/supervisor/guard.js\" data-nacre-guard></script>";
 
@@ -179,8 +182,10 @@ mod tests {
     #[tokio::test]
     async fn a_page_gets_the_script_however_it_comes() {
         check("text/html", &[b"<html><head><b>"], "<html><head>|<b>").await;
-        check("Text/HTML; charset=utf-8", &[b"<html><he", b"ad>", b"<b>"], "<html><head>|<b>").await;
-        check("text/html", &[b"<!doctype html>", b"", b"caf\xc3", b"\xa9"], "<!doctype html>café|").await;
+        check("Text/HTML; charset=utf-8", &[b"<html><he", b"ad>", b"<b>"], "<html><head>|<b>")
+            .await;
+        check("text/html", &[b"<!doctype html>", b"", b"caf\xc3", b"\xa9"], "<!doctype html>café|")
+            .await;
         check("text/html", &[], "|").await;
         check("text/plain", &[b"<head>"], "<head>").await;
         check("application/json", &[b"{}"], "{}").await;

@@ -132,11 +132,10 @@ fn configure(root: &Root) -> Result<(), ApiError> {
     let place = root.place(&root.absolute(Path::new(CONFIG))?)?;
     let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
     match openat(place.fd(), &place.name, flags, Mode::from_raw_mode(0o644)) {
-        Ok(file) => std::io::Write::write_all(
-            &mut std::fs::File::from(file),
-            CONFIGURATION.as_bytes(),
-        )
-        .map_err(|error| ApiError::io(place.path.display(), &error)),
+        Ok(file) => {
+            std::io::Write::write_all(&mut std::fs::File::from(file), CONFIGURATION.as_bytes())
+                .map_err(|error| ApiError::io(place.path.display(), &error))
+        }
         Err(Errno::EXIST) => Ok(()),
         Err(error) => Err(at(&place.path)(error)),
     }

@@ -402,7 +402,11 @@ mod tests {
         let config = parse(text.as_bytes()).unwrap();
         let spec = &config.processes[RUNTIME];
         assert!(spec.per_mount && spec.guard && !config.built);
-        assert!(fault("runtime = \"bulit\"").1.contains("\"built\""), "{:?}", fault("runtime = \"bulit\""));
+        assert!(
+            fault("runtime = \"bulit\"").1.contains("\"built\""),
+            "{:?}",
+            fault("runtime = \"bulit\"")
+        );
     }
 
     #[test]

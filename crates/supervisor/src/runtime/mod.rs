@@ -38,7 +38,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::future::join_all;
-use nacre_wire::processes::{ProcessInfo, ProcessList, ProcessState, RUNTIME};
+use nacre_wire::processes::{ProcessInfo, ProcessList, ProcessState};
 use nacre_wire::{ApiError, ErrorKind};
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::time::{Instant, timeout};

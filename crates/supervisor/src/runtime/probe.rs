@@ -66,9 +66,15 @@ pub(crate) fn free_port() -> Option<u16> {
     Some(listener.local_addr().ok()?.port())
 }
 
-/// Whether anything at all comes back in time.
+/// Whether anything at all comes back in time. A server that starts itself anew refuses connections
+/// for a moment.
 pub(crate) async fn responds(port: u16, path: &str, patience: Duration) -> bool {
-    matches!(timeout(patience, status(port, path)).await, Ok(Some(_)))
+    let answered = async {
+        while status(port, path).await.is_none() {
+            sleep(OFTEN).await;
+        }
+    };
+    timeout(patience, answered).await.is_ok()
 }
 
 async fn answers(port: u16, path: &str) -> bool {

@@ -181,7 +181,8 @@ mod tests {
 
     #[test]
     fn only_the_supervisors_own_paths_are_kept() {
-        let deep = ["/supervisor", "/supervisor/", "/supervisor/health", "/files", "/files/a/b", "/logs/"];
+        let deep =
+            ["/supervisor", "/supervisor/", "/supervisor/health", "/files", "/files/a/b", "/logs/"];
         for ours in ["/ws"].iter().chain(&deep) {
             assert!(is_ours(ours), "{ours}");
         }

@@ -21,7 +21,9 @@ use crate::exec::{Commands, Said, Service};
 /// What a run tells the manager.
 #[derive(Debug)]
 pub(crate) enum News {
-    Started { pid: i32 },
+    Started {
+        pid: i32,
+    },
     Ready,
     /// It answers no longer, or again.
     Responding(bool),

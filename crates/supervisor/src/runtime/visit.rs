@@ -103,9 +103,8 @@ fn prepared(
     if !mount.is_root() {
         let path = request.uri().path_and_query().map_or("/", PathAndQuery::as_str);
         let path = mount.put_back(path);
-        let path = path.ok_or_else(|| {
-            ApiError::new(ErrorKind::InvalidPath, "the path cannot be read")
-        })?;
+        let path =
+            path.ok_or_else(|| ApiError::new(ErrorKind::InvalidPath, "the path cannot be read"))?;
         *request.uri_mut() = Uri::from(path);
         // It is in the path; one that adds it again would lead elsewhere.
         request.headers_mut().remove(FORWARDED_PREFIX);

@@ -18,7 +18,9 @@ pub fn free_port() -> u16 {
 
 /// A `[runtime]` with these keys besides; the app is there already.
 pub fn config(port: u16, keys: &str) -> String {
-    format!("[runtime]\ncommand = [\"python3\", \"app.py\"]\nport = {port}\nready = \"/up\"\n{keys}\n")
+    format!(
+        "[runtime]\ncommand = [\"python3\", \"app.py\"]\nport = {port}\nready = \"/up\"\n{keys}\n"
+    )
 }
 
 pub async fn desktop(keys: &str) -> Story {

@@ -113,10 +113,17 @@ fn desktop() -> Vec<Call> {
     let calls = [
         get("/supervisor/desktop/health", "desktop_health", "Whether the page at / works")
             .header("x-forwarded-prefix", "Where it is mounted, when that is not the root")
-            .gives::<DesktopHealth>("200", "As of now; a page that does not answer is not waited for"),
-        post("/supervisor/desktop/seed", "seed_desktop", "Put the desktop's source into /workspace")
-            .takes::<SeedRequest>(Required::False)
-            .gives::<Seeded>("200", "Whether that was done, and why not"),
+            .gives::<DesktopHealth>(
+                "200",
+                "As of now; a page that does not answer is not waited for",
+            ),
+        post(
+            "/supervisor/desktop/seed",
+            "seed_desktop",
+            "Put the desktop's source into /workspace",
+        )
+        .takes::<SeedRequest>(Required::False)
+        .gives::<Seeded>("200", "Whether that was done, and why not"),
     ];
     calls.map(|call| call.tag("desktop")).into()
 }
