@@ -85,7 +85,7 @@ test("a passkey is added under a name and lets the owner in there", async () => 
   await page.getByRole("link", { name: "Use a passkey" }).click();
   await owner.isAccessible();
   await page.getByRole("button", { name: "Use your passkey" }).click();
-  await owner.sees("#state", "Running");
+  await owner.seesDesktop();
   const { events } = await set.computer.json("audit");
   assert.deepEqual([events[0].event, events[0].detail], ["sign_in", "passkey"]);
 

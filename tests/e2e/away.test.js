@@ -28,9 +28,9 @@ test("a wrong link and a used one say so, and a fresh one works", async () => {
   const link = await set.computer.signInLink();
   const owner = await set.arrive();
   await owner.page.goto(link);
-  await owner.sees("#state", "Running");
+  await owner.seesDesktop();
   await owner.page.goto(link);
-  await owner.sees("#state", "Running");
+  await owner.seesDesktop();
 
   const other = await set.arrive();
   other.expects(/401/);
@@ -43,7 +43,7 @@ test("a wrong link and a used one say so, and a fresh one works", async () => {
   await other.isAccessible();
   await other.picture("used-link");
   await other.page.goto(await set.computer.signInLink());
-  await other.sees("#state", "Running");
+  await other.seesDesktop();
   await owner.leave();
   await other.leave();
 });

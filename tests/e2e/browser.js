@@ -46,8 +46,10 @@ export class Visitor {
     return visitor;
   }
 
+  /** On the supervisor's own page: asked for first, so that signing in leads there. */
   static async signIn(browser, computer, options) {
     const visitor = await Visitor.arrive(browser, options);
+    await visitor.page.goto(await computer.url("/supervisor/"));
     await visitor.page.goto(await computer.signInLink());
     await visitor.sees("#state", "Running");
     return visitor;
@@ -61,6 +63,13 @@ export class Visitor {
   /** Waits until the text is there. */
   async sees(selector, text) {
     await this.page.locator(selector).filter({ hasText: text }).first().waitFor();
+  }
+
+  /** Waits for the desktop, whichever copy of it. */
+  async seesDesktop() {
+    // Who goes on while it loads cuts its socket off.
+    this.expects(/WebSocket/);
+    await this.page.locator("html[data-nacre]").waitFor();
   }
 
   /** A row of the file list, by its whole name. */

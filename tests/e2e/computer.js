@@ -10,9 +10,12 @@ import { promisify } from "node:util";
 const PROGRAM = process.env.NACRE_BIN;
 const LARGEST_OUTPUT = 64 * 1024 * 1024;
 
+/** Most tests begin with an empty workspace. */
+const EMPTY = "[desktop]\nseed = false\n";
+
 export class Computer {
   #data;
-  #config = "";
+  #config = EMPTY;
   #program = [PROGRAM];
   #stopped = false;
   #seed = "false"; // Most tests begin with an empty workspace.
@@ -22,7 +25,7 @@ export class Computer {
     return new Computer().#up("--listen", "127.0.0.1:0", ...options);
   }
 
-  /** One with a nacre.toml. */
+  /** One with a nacre.toml of its own, and a desktop in its workspace unless that says otherwise. */
   static async configured(config) {
     const computer = new Computer();
     computer.#config = config;

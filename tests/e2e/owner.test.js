@@ -89,6 +89,6 @@ test("an account server that is down is said to be, and a link still lets the ow
   await owner.page.getByRole("link", { name: "recover access" }).click();
   await owner.sees("h1", "Recover access");
   await owner.page.goto(await set.computer.signInLink());
-  await owner.sees("#state", "Running");
+  await owner.seesDesktop();
   await owner.leave();
 });

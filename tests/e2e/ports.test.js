@@ -14,7 +14,7 @@ const set = {};
 before(async () => {
   set.folder = await mkdtemp(join(tmpdir(), "nacre-ports-"));
   const config = join(set.folder, "nacre.toml");
-  await writeFile(config, '[gateway]\nwildcard_host = "pc.localhost"\n');
+  await writeFile(config, '[gateway]\nwildcard_host = "pc.localhost"\n[desktop]\nseed = false\n');
   set.computer = await Computer.start("--config", config);
   await set.computer.exec("mkdir -p app/node_modules");
   await set.computer.nacre("cp", new URL("ports.app.mjs", import.meta.url).pathname, ":app/server.mjs");

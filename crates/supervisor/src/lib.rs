@@ -7,8 +7,10 @@
 //! [`conversations`] tells what happens there; [`egress`] is the way out; [`surroundings`] are the
 //! variables of every command; [`runtime`] keeps what `nacre.toml` names running and leads to it;
 //! [`ports`] leads to whatever else listens; [`events`] tells what
-//! happens; [`page`] is the page a browser sees first, [`rescue`] the one for when the app is broken, and
-//! [`guard`] what leads there from within the app; [`logs`] is what processes print. Nothing a client or a process does ends it: a panic in a handler is that request's failure ([`panics`]), and every buffer is bounded.
+//! happens; [`desktop`] is what a browser sees first, [`page`] a page that needs nothing of it, [`rescue`] the
+//! one for when the app is broken, and [`guard`] what leads there from within the app; [`logs`] is what
+//! processes print. Nothing a client or a process does ends it: a panic in a handler is that request's failure
+//! ([`panics`]), and every buffer is bounded.
 
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixListener;
@@ -23,6 +25,7 @@ use nacre_wire::client::Client;
 use tokio::signal::unix::{SignalKind, signal};
 
 mod conversations;
+pub mod desktop;
 pub mod egress;
 pub mod events;
 pub mod exec;
@@ -127,13 +130,14 @@ async fn serve(config: Config) -> anyhow::Result<()> {
     let files = files::Context::new(&config.workspace, config.default_user.clone())
         .recording(recorder.clone());
     let taking_back = history::Actions::new(recorder.clone(), processes.clone(), events.clone());
+    let rescue = rescue::Rescue::new(taking_back, processes.clone());
     let app = Router::new()
         .merge(exec::router(commands.clone()))
         .merge(status::router(status::Context::new(config.workspace.clone(), commands.clone())))
         .merge(files::viewer(files.clone()))
         .merge(files::router(files))
         .merge(history::router(recorder.clone(), processes.clone(), events.clone()))
-        .merge(rescue::router(rescue::Rescue::new(taking_back, processes.clone())))
+        .merge(rescue::router(rescue.clone()))
         .merge(guard::router())
         .merge(logs::router(processes.clone()))
         .merge(watch::router(watching))
@@ -141,9 +145,15 @@ async fn serve(config: Config) -> anyhow::Result<()> {
         .merge(ports::router())
         .merge(events::router(events))
         .merge(host::router(host))
-        .merge(page::router());
-    let app =
-        server::app(app).layer(from_fn_with_state((processes.clone(), upward), runtime::front));
+        .merge(page::router())
+        .merge(desktop::router(desktop::Context {
+            workspace: config.workspace.clone(),
+            user: config.default_user.clone(),
+            recorder: recorder.clone(),
+            runtime: processes.clone(),
+        }));
+    let front = (processes.clone(), upward, rescue);
+    let app = server::app(app).layer(from_fn_with_state(front, runtime::front));
     tokio::spawn(memory::watch());
     config.door.set_nonblocking(true).context("door")?;
     let door = tokio::net::UnixListener::from_std(config.door).context("door")?;

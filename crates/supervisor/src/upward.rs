@@ -17,7 +17,7 @@ use tokio::net::UnixStream;
 
 use crate::failure::Failure;
 use crate::host;
-use crate::runtime::{Broken, exchange_over, keep_end_to_end};
+use crate::runtime::{Broken, Hold, exchange_over, keep_end_to_end};
 
 const USER: &str = "x-nacre-user";
 
@@ -45,9 +45,11 @@ impl Upward {
         let Some(socket) = &self.0 else { return Err(host::unreachable("it listens nowhere")) };
         let stream = UnixStream::connect(&**socket).await.map_err(host::unreachable)?;
         upward(&mut request)?;
-        exchange_over(Box::new(stream), request).await.map_err(|broken| match broken {
-            Broken::Unreachable => host::unreachable("it does not answer"),
-            Broken::Off(error) => host::unreachable(error),
+        exchange_over(Box::new(stream), request, Hold::of_nothing()).await.map_err(|broken| {
+            match broken {
+                Broken::Unreachable => host::unreachable("it does not answer"),
+                Broken::Off(error) => host::unreachable(error),
+            }
         })
     }
 }

@@ -68,7 +68,7 @@ async fn errors_are_typed_wherever_they_happen() {
 #[tokio::test]
 async fn the_first_page_is_served_with_a_strict_policy() {
     let supervisor = Supervisor::start().await;
-    let response = supervisor.request("GET", "/", Bytes::new()).await;
+    let response = supervisor.request("GET", "/supervisor/", Bytes::new()).await;
     let policy = response.headers()["content-security-policy"].to_str().unwrap().to_owned();
     assert!(policy.starts_with("default-src 'none'; script-src 'nonce-"), "{policy}");
     assert!(!policy.contains("unsafe"));

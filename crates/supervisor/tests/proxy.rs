@@ -161,13 +161,13 @@ async fn while_an_app_is_down_people_get_a_page_and_programs_an_error() {
 }
 
 #[tokio::test]
-async fn without_an_app_the_first_page_is_at_the_root_and_beside_the_calls() {
+async fn without_pages_of_an_apps_own_the_desktop_is_at_the_root_and_ours_beside_the_calls() {
     let mut story = Story::with("[runtime]\ncommand = \"exec sleep 1000\"\n").await;
     story.ready("runtime").await;
-    for path in ["/", "/supervisor/"] {
+    for (path, part) in [("/", "data-nacre=\"built\""), ("/supervisor/", "id=\"state\"")] {
         let page = navigate(&story.supervisor, path).await;
         assert_eq!(page.status(), StatusCode::OK);
-        assert!(text(page).await.contains("<!doctype html>"), "{path}");
+        assert!(text(page).await.contains(part), "{path}");
     }
     let (status, _) = story.supervisor.call("GET", "/elsewhere", "").await;
     assert_eq!(status, StatusCode::NOT_FOUND);

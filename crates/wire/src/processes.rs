@@ -4,6 +4,9 @@
 //! `POST /supervisor/processes/{name}/start`, `stop` and `restart` answer with the process as it
 //! is then. `GET /supervisor/processes/{name}/log?after=SEQ&follow=true` is a stream of
 //! [`LogLine`]s, one JSON object per line, or plain text with `format=text`.
+//!
+//! An app with `per_mount` has one process for each address that it is mounted at: [`RUNTIME`] at the
+//! root, `runtime@dev` below `/dev`.
 
 use serde::{Deserialize, Serialize};
 
@@ -63,6 +66,9 @@ pub struct ProcessInfo {
     pub reason: Option<String>,
     /// When it came to that state, as Unix time in milliseconds.
     pub since: u64,
+    /// `false` when it is ready and no longer answers where it should; absent otherwise.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub responding: Option<bool>,
     /// While it runs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pid: Option<i32>,

@@ -57,8 +57,10 @@ fn what_the_routers_answer_is_what_is_described() {
     for source in sources(&crates().join("supervisor/src")) {
         answered.extend(routes(&source, ""));
     }
-    // The first page is for people.
-    assert!(answered.remove("get /") && answered.remove("get /supervisor"));
+    // These are for people.
+    for page in ["/", "/supervisor", "/supervisor/desktop", "/supervisor/desktop/{name}"] {
+        assert!(answered.remove(&format!("get {page}")), "{page}");
+    }
     for file in
         ["web/control.rs", "knowledge/admin.rs", "knowledge/memory.rs", "knowledge/writer.rs"]
     {

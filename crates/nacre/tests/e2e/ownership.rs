@@ -120,8 +120,8 @@ async fn the_sandbox_answers(browser: &Browser, owners: &Owners, role: Role, pat
         assert_eq!(supervisor_at(browser, role.prefix()).await, owner, "{path}");
         return;
     }
-    if seen.starts_with("/ports/") {
-        // Nothing listens there, and the supervisor says so in the place of the app.
+    if ["/ports/", "/files/", "/logs/"].iter().any(|own| seen.starts_with(own)) {
+        // There is nothing of the kind, and the supervisor says so in the place of the app.
         let answer = browser.get(path, &[]).await;
         assert!(!answer.headers.contains_key("x-app"), "an app answered {path}");
         assert_eq!(answer.headers["x-nacre-role"], role.as_str(), "{path}");

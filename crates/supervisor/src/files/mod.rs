@@ -31,6 +31,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use axum::Router;
+use axum::body::Bytes;
 use axum::extract::{Request, State};
 use axum::middleware::{Next, from_fn_with_state};
 use axum::response::Response;
@@ -39,8 +40,9 @@ use http::Method;
 use nacre_wire::ApiError;
 use nacre_wire::history::{Author, BY};
 use rustix::fs::{Mode, OFlags};
+use tokio::sync::mpsc;
 
-pub(crate) use draft::is_temporary;
+pub(crate) use draft::{is_temporary, temporary_name};
 pub(crate) use session::{Query, hop};
 pub use view::viewer;
 
@@ -74,6 +76,23 @@ impl Context {
 /// A regular file to read, for another part of the supervisor, as whoever the thread acts as.
 pub(crate) fn open_to_read(root: &root::Root, path: &Path) -> Result<OwnedFd, ApiError> {
     read::open(root, path, OFlags::RDONLY, Mode::empty()).map(|content| content.fd)
+}
+
+/// Unpacks a whole archive into a folder, which is made, as whoever the thread acts as.
+pub(crate) fn unpack(root: &root::Root, path: &Path, archive: Bytes) -> Result<(), ApiError> {
+    let (batches, queue) = mpsc::channel(1);
+    // There is room for one, and nothing else follows.
+    let _ = batches.try_send(vec![archive]);
+    drop(batches);
+    let target = root.make_directories(path)?;
+    let reader = tar_reader::TarReader::new(upload::BatchReader::new(queue));
+    unpack::Unpacker::new(target, path.to_owned()).unpack(reader)?;
+    Ok(())
+}
+
+/// Removes an entry with all that is in it, as whoever the thread acts as.
+pub(crate) fn remove_tree(place: &root::Place) -> Result<(), ApiError> {
+    tree::remove(place.fd(), &place.name, &place.path)
 }
 
 pub fn router(context: Context) -> Router {

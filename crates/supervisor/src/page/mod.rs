@@ -1,8 +1,8 @@
-//! The page a browser sees first: status, files, what happened to them and a way
+//! A page for a browser that needs no desktop: status, files, what happened to them and a way
 //! back, and a box to run commands in.
 //!
 //! One file with nothing to load, and only relative addresses, so that it works under any prefix.
-//! It is always at `/supervisor/`, and at `/` as long as no app owns that.
+//! It is at `/supervisor/`.
 
 use axum::Router;
 use axum::response::{Html, IntoResponse, Response};
@@ -31,8 +31,7 @@ const SCRIPT: &str = concat!(
 );
 
 pub fn router() -> Router {
-    // At the root only while no app owns it.
-    Router::new().route("/", get(page)).route("/supervisor/", get(page))
+    Router::new().route("/supervisor/", get(page))
 }
 
 async fn page() -> Result<Response, Failure> {

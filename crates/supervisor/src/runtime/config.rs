@@ -10,6 +10,8 @@ use std::path::{Component, Path, PathBuf};
 use nacre_wire::processes::{ConfigError, RUNTIME};
 use nacre_wire::{ApiError, ErrorKind};
 use serde::Deserialize;
+use serde::de::value::MapAccessDeserializer;
+use serde::de::{Deserializer, MapAccess, Unexpected, Visitor};
 
 use crate::files::root::Root;
 use crate::files::{identity, open_to_read};
@@ -24,6 +26,8 @@ const LONGEST_NAME: usize = 64;
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Config {
     pub(crate) processes: BTreeMap<String, Spec>,
+    /// The copy of the desktop that the supervisor carries is to own the pages.
+    pub(crate) built: bool,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
@@ -40,6 +44,12 @@ pub(crate) struct Spec {
     pub(crate) directory: Directory,
     #[serde(default)]
     pub(crate) environment: BTreeMap<Variable, Value>,
+    /// One instance for each address that it is mounted at.
+    #[serde(default)]
+    pub(crate) per_mount: bool,
+    /// The supervisor looks after its pages.
+    #[serde(default)]
+    pub(crate) guard: bool,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
@@ -149,9 +159,46 @@ impl TryFrom<String> for Value {
 #[serde(deny_unknown_fields)]
 struct File {
     #[serde(default)]
-    runtime: Option<toml::Spanned<Spec>>,
+    runtime: Option<toml::Spanned<Pages>>,
     #[serde(default)]
     process: BTreeMap<toml::Spanned<String>, toml::Spanned<Spec>>,
+}
+
+/// Who owns the pages: `[runtime]`, or `runtime = "built"`.
+#[derive(Debug)]
+enum Pages {
+    Built,
+    App(Box<Spec>),
+}
+
+const BUILT: &str = "built";
+
+/// By hand: an untagged enum would lose which line is wrong, and why.
+impl<'de> Deserialize<'de> for Pages {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Either;
+
+        impl<'de> Visitor<'de> for Either {
+            type Value = Pages;
+
+            fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                write!(f, "a table, or the word \"{BUILT}\"")
+            }
+
+            fn visit_str<E: serde::de::Error>(self, word: &str) -> Result<Pages, E> {
+                match word {
+                    BUILT => Ok(Pages::Built),
+                    _ => Err(E::invalid_value(Unexpected::Str(word), &self)),
+                }
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Pages, A::Error> {
+                let spec = Spec::deserialize(MapAccessDeserializer::new(map))?;
+                Ok(Pages::App(Box::new(spec)))
+            }
+        }
+        deserializer.deserialize_any(Either)
+    }
 }
 
 /// Reads the file as the user. One that is not there asks for nothing.
@@ -191,10 +238,14 @@ pub(crate) fn parse(content: &[u8]) -> Result<Config, ConfigError> {
     let mut config = Config::default();
     for (name, spec) in file.process {
         check_name(name.get_ref()).map_err(|reason| at(content, name.span().start, reason))?;
-        config.insert(content, name.into_inner(), spec)?;
+        config.insert(content, name.into_inner(), spec.span().start, spec.into_inner())?;
     }
-    if let Some(spec) = file.runtime {
-        config.insert(content, RUNTIME.to_owned(), spec)?;
+    if let Some(pages) = file.runtime {
+        let start = pages.span().start;
+        match pages.into_inner() {
+            Pages::Built => config.built = true,
+            Pages::App(spec) => config.insert(content, RUNTIME.to_owned(), start, *spec)?,
+        }
     }
     if config.processes.len() > MOST_PROCESSES {
         return Err(whole(format!("more than {MOST_PROCESSES} processes are asked for")));
@@ -207,18 +258,17 @@ impl Config {
         &mut self,
         content: &[u8],
         name: String,
-        spec: toml::Spanned<Spec>,
+        start: usize,
+        spec: Spec,
     ) -> Result<(), ConfigError> {
-        let start = spec.span().start;
-        let spec = spec.into_inner();
-        spec.check().map_err(|reason| at(content, start, format!("{name}: {reason}")))?;
+        spec.check(&name).map_err(|reason| at(content, start, format!("{name}: {reason}")))?;
         self.processes.insert(name, spec);
         Ok(())
     }
 }
 
 impl Spec {
-    fn check(&self) -> Result<(), String> {
+    fn check(&self, name: &str) -> Result<(), String> {
         let words: &[String] = match &self.command {
             Command::Shell(text) => std::slice::from_ref(text),
             Command::Words(words) => words,
@@ -232,12 +282,20 @@ impl Spec {
         if self.ready.is_some() && self.port.is_none() {
             return Err("ready names a path, but there is no port to ask".to_owned());
         }
+        for (key, set) in [("per_mount", self.per_mount), ("guard", self.guard)] {
+            if set && name != RUNTIME {
+                return Err(format!("{key} is for [runtime] alone"));
+            }
+            if set && self.port.is_none() {
+                return Err(format!("{key} is about pages, but there is no port to ask for them"));
+            }
+        }
         Ok(())
     }
 
     /// Whether the same process would run with the other one.
     pub(crate) fn runs_the_same(&self, other: &Self) -> bool {
-        *self == Self { restart: self.restart, ..other.clone() }
+        *self == Self { restart: self.restart, guard: self.guard, ..other.clone() }
     }
 }
 
@@ -312,6 +370,13 @@ mod tests {
             ("\n[process.\"a b\"]\ncommand = \"a\"\n", 2),
             ("\n[process.runtime]\ncommand = \"a\"\n", 2),
             ("[process.a]\ncommand = \"a\"\n[process.a.environment]\n\"A=B\" = \"c\"\n", 4),
+            ("\nruntime = \"built in\"\n", 2),
+            ("\nruntime = 5\n", 2),
+            ("[runtime]\ncommand = \"a\"\nport = 1\nguard = \"yes\"\n", 4),
+            ("\n[runtime]\ncommand = \"a\"\nper_mount = true\n", 2),
+            ("\n[process.a]\ncommand = \"a\"\nport = 1\nguard = true\n", 2),
+            ("\n[process.a]\ncommand = \"a\"\nport = 1\nper_mount = true\n", 2),
+            ("[runtime]\nport = 1\n", 1),
         ];
         for (text, line) in cases {
             assert_eq!(fault(text).0, Some(line), "{text}: {}", fault(text).1);
@@ -329,10 +394,31 @@ mod tests {
     }
 
     #[test]
+    fn the_pages_are_an_apps_or_the_built_copys() {
+        let config = parse(b"runtime = \"built\"\n[process.a]\ncommand = \"a\"\n").unwrap();
+        assert!(config.built && !config.processes.contains_key(RUNTIME));
+        assert!(config.processes.contains_key("a"));
+        let text = "[runtime]\ncommand = \"a\"\nport = 1\nper_mount = true\nguard = true\n";
+        let config = parse(text.as_bytes()).unwrap();
+        let spec = &config.processes[RUNTIME];
+        assert!(spec.per_mount && spec.guard && !config.built);
+        assert!(
+            fault("runtime = \"bulit\"").1.contains("\"built\""),
+            "{:?}",
+            fault("runtime = \"bulit\"")
+        );
+    }
+
+    #[test]
     fn another_restart_rule_is_no_other_process() {
         let one = parse(b"[runtime]\ncommand = \"a\"\nrestart = \"never\"").unwrap();
         let two = parse(b"[runtime]\ncommand = \"a\"").unwrap();
         let other = parse(b"[runtime]\ncommand = \"b\"").unwrap();
+        let mut guarded = two.processes[RUNTIME].clone();
+        guarded.guard = true;
+        assert!(two.processes[RUNTIME].runs_the_same(&guarded));
+        guarded.per_mount = true;
+        assert!(!two.processes[RUNTIME].runs_the_same(&guarded));
         assert!(one.processes[RUNTIME].runs_the_same(&two.processes[RUNTIME]));
         assert!(!one.processes[RUNTIME].runs_the_same(&other.processes[RUNTIME]));
     }

@@ -7,20 +7,25 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use nacre_wire::events::Event;
-use nacre_wire::processes::{ConfigError, ProcessInfo, ProcessState};
+use nacre_wire::processes::{ConfigError, ProcessInfo, ProcessState, RUNTIME};
 use nacre_wire::{ApiError, ErrorKind};
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
 
-use super::config::{Config, FILE};
+use super::config::{Config, FILE, Spec};
 use super::impact::{Impact, impact};
 use super::log::Log;
+use super::mount::Mount;
 use super::policy::{self, Action};
 use super::process::Process;
 use super::run::{News, Run, probe, request};
+use super::usage::Usage;
 use crate::events::Events;
 use crate::exec::Commands;
+
+/// Besides the one at the root.
+const MOST_MOUNTS: usize = 3;
 
 #[derive(Debug)]
 pub(crate) enum Message {
@@ -34,9 +39,16 @@ pub(crate) enum Message {
         order: Order,
         reply: oneshot::Sender<Result<ProcessInfo, ApiError>>,
     },
+    /// Somebody asks for the app at this place; answered when there is an instance for it.
+    Mount {
+        mount: Mount,
+        reply: oneshot::Sender<Result<(), ApiError>>,
+    },
     /// Files were put back.
     Restored {
         paths: Vec<PathBuf>,
+        /// Those that were asked and do not answer.
+        deaf: Vec<String>,
         reply: oneshot::Sender<Vec<Awaited>>,
     },
     Run {
@@ -65,12 +77,19 @@ pub(crate) struct Awaited {
 pub(crate) struct View {
     pub(crate) processes: BTreeMap<String, Entry>,
     pub(crate) config_error: Option<ConfigError>,
+    /// The file was read for the first time.
+    pub(crate) is_read: bool,
+    /// It says that the built copy is to own the pages.
+    pub(crate) built: bool,
 }
 
 #[derive(Debug, Clone)]
 pub(crate) struct Entry {
     pub(crate) info: ProcessInfo,
     pub(crate) log: Arc<Log>,
+    pub(crate) spec: Arc<Spec>,
+    pub(crate) mount: Mount,
+    pub(crate) usage: Arc<Usage>,
 }
 
 pub(crate) struct Manager {
@@ -81,6 +100,8 @@ pub(crate) struct Manager {
     /// For the runs to answer to.
     pub(crate) address: mpsc::Sender<Message>,
     pub(crate) view: watch::Sender<Arc<View>>,
+    /// How long an instance stays that nobody uses.
+    pub(crate) idle: Duration,
     /// No run is started after this.
     pub(crate) closed: CancellationToken,
     pub(crate) epoch: Instant,
@@ -90,12 +111,12 @@ pub(crate) struct Manager {
 impl Manager {
     pub(crate) async fn work(mut self) {
         loop {
-            let due = self.processes.values().filter_map(|process| process.policy.due()).min();
+            let due = self.due();
             let message = tokio::select! {
                 biased;
                 () = self.closed.cancelled() => return,
                 message = self.inbox.recv() => message,
-                () = until(due.map(|due| self.epoch + due)) => {
+                () = until(due) => {
                     self.tick();
                     continue;
                 }
@@ -116,17 +137,57 @@ impl Manager {
             Message::Order { name, order, reply } => {
                 let _ = reply.send(self.order(&name, order));
             }
-            Message::Restored { paths, reply } => {
-                let _ = reply.send(self.restored(&paths));
+            Message::Mount { mount, reply } => {
+                let _ = reply.send(self.mount(mount));
+            }
+            Message::Restored { paths, deaf, reply } => {
+                let _ = reply.send(self.restored(&paths, &deaf));
             }
             Message::Run { name, run, news } => self.hear(&name, run, news),
         }
+    }
+
+    /// When something is to be done though nobody says anything.
+    fn due(&self) -> Option<Instant> {
+        let now = Instant::now();
+        let policies = self.processes.values().filter_map(|process| process.policy.due());
+        let idle = self.mounted().map(|(_, process)| process.usage.idle_at(self.idle, now));
+        policies.map(|due| self.epoch + due).chain(idle).min()
     }
 
     fn tick(&mut self) {
         for name in self.names() {
             self.apply(&name, policy::Event::Tick);
         }
+        let now = Instant::now();
+        let is_idle = |process: &Process| process.usage.idle_at(self.idle, now) <= now;
+        let mounted = self.mounted().filter(|(_, process)| is_idle(process));
+        let unused: Vec<String> = mounted.map(|(name, _)| name.clone()).collect();
+        for name in unused {
+            self.leave(&name);
+        }
+    }
+
+    /// Instances of the app besides the one at the root, but for those that are on their way out.
+    fn mounted(&self) -> impl Iterator<Item = (&String, &Process)> {
+        let others = |process: &Process| !process.mount.is_root() && !process.leaving;
+        self.processes.iter().filter(move |(_, process)| others(process))
+    }
+
+    /// Sees to it that there is an instance of the app for this place.
+    fn mount(&mut self, mount: Mount) -> Result<(), ApiError> {
+        let name = mount.process();
+        if self.processes.get(&name).is_some_and(|process| !process.leaving) {
+            return Ok(());
+        }
+        let app = self.processes.get(RUNTIME).filter(|app| !app.leaving && app.spec.per_mount);
+        let spec = app.map(|app| Spec::clone(&app.spec)).ok_or_else(|| unknown(&name))?;
+        if self.mounted().count() >= MOST_MOUNTS {
+            let message = format!("the app is mounted at {MOST_MOUNTS} other places already");
+            return Err(ApiError::new(ErrorKind::Unavailable, message));
+        }
+        self.adopt(name, spec, mount);
+        Ok(())
     }
 
     /// Restarts what changed, starts what is new, ends what is gone, and leaves the rest alone.
@@ -140,30 +201,50 @@ impl Manager {
             self.show(|view| view.config_error.clone_from(&error));
             self.events.publish(Event::Config { error });
         }
+        if !self.view.borrow().is_read {
+            self.show(|view| view.is_read = true);
+        }
         let Ok(config) = read else { return Vec::new() };
+        if self.view.borrow().built != config.built {
+            self.show(|view| view.built = config.built);
+        }
+        let Config { mut processes, .. } = config;
+        // An instance goes with the app, or changes with it.
+        let mounts: Vec<Mount> = self.mounted().map(|(_, process)| process.mount.clone()).collect();
+        if let Some(app) = processes.get(RUNTIME).filter(|app| app.per_mount).cloned() {
+            processes.extend(mounts.iter().map(|mount| (mount.process(), app.clone())));
+        }
         for name in self.names() {
-            if !config.processes.contains_key(&name) {
+            if !processes.contains_key(&name) {
                 self.leave(&name);
             }
         }
-        let specs = config.processes.into_iter();
-        specs.filter_map(|(name, spec)| self.adopt(name, spec)).collect()
+        let place = |name: &str| mounts.iter().find(|mount| mount.process() == name).cloned();
+        let specs = processes.into_iter().map(|(name, spec)| (place(&name), name, spec));
+        specs
+            .filter_map(|(place, name, spec)| self.adopt(name, spec, place.unwrap_or_default()))
+            .collect()
     }
 
-    fn adopt(&mut self, name: String, spec: super::config::Spec) -> Option<Awaited> {
+    fn adopt(&mut self, name: String, spec: Spec, mount: Mount) -> Option<Awaited> {
         let event = match self.processes.get_mut(&name) {
             None => {
-                self.processes.insert(name.clone(), Process::new(spec));
+                self.processes.insert(name.clone(), Process::new(spec, mount));
                 policy::Event::Start
             }
             Some(process) => {
                 let back = std::mem::take(&mut process.leaving);
                 let same = process.spec.runs_the_same(&spec);
                 process.policy.restart = spec.restart;
-                process.spec = spec;
+                if *process.spec != spec {
+                    process.spec = Arc::new(spec);
+                }
                 match (back, same) {
                     (true, _) => policy::Event::Start,
-                    (false, true) => return None,
+                    (false, true) => {
+                        self.publish(&name);
+                        return None;
+                    }
                     (false, false) => policy::Event::Changed,
                 }
             }
@@ -195,14 +276,20 @@ impl Manager {
         entry.map(|entry| entry.info).ok_or_else(|| unknown(name))
     }
 
-    fn restored(&mut self, paths: &[PathBuf]) -> Vec<Awaited> {
+    fn restored(&mut self, paths: &[PathBuf], deaf: &[String]) -> Vec<Awaited> {
         let mut awaited = Vec::new();
         for name in self.names() {
             let Some(process) = self.processes.get(&name).filter(|process| !process.leaving) else {
                 continue;
             };
             let paths = paths.iter().map(PathBuf::as_path);
-            match impact(process.policy.state(), &process.spec.directory.0, paths) {
+            // One that hangs does not see files change, and hangs because of any of them.
+            let hangs = process.deaf || deaf.contains(&name);
+            let impact = match process.policy.state() {
+                ProcessState::Ready if hangs => Impact::Restart,
+                state => impact(state, &process.spec.directory.0, paths),
+            };
+            match impact {
                 Impact::None => continue,
                 Impact::Await => {}
                 Impact::Restart => self.apply(&name, policy::Event::Restart),
@@ -239,6 +326,10 @@ impl Manager {
                 self.publish(name);
             }
             News::Ready => self.apply(name, policy::Event::Ready),
+            News::Responding(responding) => {
+                process.deaf = !responding;
+                self.publish(name);
+            }
             News::Ended(end) => {
                 let outcome = end.outcome;
                 process.ended(end);
@@ -260,12 +351,13 @@ impl Manager {
 
     fn start(&mut self, name: &str) {
         let Some(process) = self.processes.get_mut(name) else { return };
-        process.end = CancellationToken::new();
+        process.prepare();
         let run = Run {
             name: name.to_owned(),
             number: process.policy.runs,
-            request: request(name, &process.spec, &self.workspace),
-            probe: probe(&process.spec),
+            request: request(name, process, &self.workspace),
+            probe: probe(process),
+            listeners: self.events.clients(),
             log: Arc::clone(&process.log),
             commands: Arc::clone(&self.commands),
             manager: self.address.clone(),
@@ -287,14 +379,23 @@ impl Manager {
             return;
         }
         let info = process.info(name, &self.workspace, now);
-        let log = Arc::clone(&process.log);
-        let before = self.view.borrow().processes.get(name).map(|entry| entry.info.clone());
-        if before.is_some_and(|before| same(&before, &info)) {
+        let entry = Entry {
+            info: info.clone(),
+            log: Arc::clone(&process.log),
+            spec: Arc::clone(&process.spec),
+            mount: process.mount.clone(),
+            usage: Arc::clone(&process.usage),
+        };
+        let before = self.view.borrow().processes.get(name).cloned();
+        let told = before.as_ref().is_some_and(|before| same(&before.info, &info));
+        // What it is to be may change without anything that is told of it.
+        if told && before.is_some_and(|before| Arc::ptr_eq(&before.spec, &entry.spec)) {
             return;
         }
-        let entry = Entry { info: info.clone(), log };
         self.show(|view| drop(view.processes.insert(name.to_owned(), entry)));
-        self.events.publish(Event::Process { process: info });
+        if !told {
+            self.events.publish(Event::Process { process: info });
+        }
     }
 
     fn show(&self, change: impl FnOnce(&mut View)) {

@@ -8,7 +8,8 @@
 //!                                     run: one process, its log and its probe
 //! ```
 //! The [`manager`] task owns every process and publishes a view of them, which the list, the
-//! [`proxy`] to the app's port and whoever waits for a process read.
+//! [`proxy`] to the app's port and whoever waits for a process read. An app with `per_mount` has a
+//! process for each place that it is asked for at ([`mount`]), for as long as it is used ([`usage`]).
 
 mod clock;
 mod config;
@@ -16,12 +17,16 @@ mod http;
 mod impact;
 mod log;
 mod manager;
+mod mount;
 mod policy;
 mod probe;
 mod process;
 mod proxy;
+mod pulse;
 mod run;
 mod source;
+mod usage;
+mod visit;
 mod waiting;
 
 #[cfg(test)]
@@ -30,30 +35,42 @@ mod tests;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
-use nacre_wire::processes::{ProcessInfo, ProcessList, ProcessState, RUNTIME};
+use futures_util::future::join_all;
+use nacre_wire::processes::{ProcessInfo, ProcessList, ProcessState};
 use nacre_wire::{ApiError, ErrorKind};
 use tokio::sync::{mpsc, oneshot, watch};
-use tokio::time::Instant;
+use tokio::time::{Instant, timeout};
 use tokio_util::sync::CancellationToken;
 
 pub(crate) use config::FILE as CONFIG;
+#[cfg(test)]
+pub(crate) use config::parse as parse_config;
 pub use http::router;
 pub(crate) use http::text_log;
-pub(crate) use manager::Order;
+pub(crate) use manager::{Entry, Order};
+pub(crate) use mount::{Mount, prefix};
 pub(crate) use probe::connect;
 pub use proxy::front;
 pub(crate) use proxy::{Broken, exchange, exchange_over, is_navigation, keep_end_to_end};
-pub(crate) use waiting::{escape, prefix};
+pub(crate) use usage::Hold;
+pub(crate) use waiting::{escape, in_words};
 
 use self::log::Log;
-use self::manager::{Awaited, Entry, Manager, Message, View};
+use self::manager::{Awaited, Manager, Message, View};
 use self::source::{Look, Source};
 use crate::events::Events;
 use crate::exec::Commands;
 use crate::users::User;
 
 const INBOX: usize = 64;
+/// How long an instance of the app stays that nobody uses.
+const IDLE: Duration = Duration::from_secs(10 * 60);
+/// How long a request at the very start waits to learn whose the pages are.
+const FIRST_READING: Duration = Duration::from_secs(1);
+/// How long an app is waited for that should answer, when files were put back.
+const HEARING: Duration = Duration::from_secs(2);
 
 /// A handle to the runtime of this sandbox. Cheap to clone.
 #[derive(Clone)]
@@ -66,6 +83,25 @@ struct Inner {
     manager: mpsc::Sender<Message>,
     view: watch::Receiver<Arc<View>>,
     closed: CancellationToken,
+}
+
+/// Who owns the pages.
+#[derive(Debug)]
+pub(crate) enum Pages {
+    App(App),
+    /// The built copy, because `nacre.toml` says so.
+    Built,
+    /// There is no app.
+    Nobody,
+    /// `nacre.toml` was never in order in this life.
+    Unknown,
+}
+
+/// One instance of the app that owns the pages.
+#[derive(Debug, Clone)]
+pub(crate) struct App {
+    pub(crate) entry: Entry,
+    pub(crate) port: u16,
 }
 
 /// What became of a process that was to come up again.
@@ -86,6 +122,16 @@ impl Settled {
 impl Runtime {
     /// Reads the configuration and starts what it names, on the current tokio runtime.
     pub fn start(commands: Arc<Commands>, events: Events, workspace: &Path, user: User) -> Self {
+        Self::start_with(commands, events, workspace, user, IDLE)
+    }
+
+    fn start_with(
+        commands: Arc<Commands>,
+        events: Events,
+        workspace: &Path,
+        user: User,
+        idle: Duration,
+    ) -> Self {
         let (manager, inbox) = mpsc::channel(INBOX);
         let (view, seen) = watch::channel(Arc::new(View::default()));
         let closed = CancellationToken::new();
@@ -97,6 +143,7 @@ impl Runtime {
             address: manager.clone(),
             view,
             closed: closed.clone(),
+            idle,
             epoch: Instant::now(),
             processes: BTreeMap::new(),
         };
@@ -121,6 +168,7 @@ impl Runtime {
     /// A process that is backing off, crash-looping or failed is restarted for any path in its
     /// directory. One that is ready only for a `package.json`, a lock file or something in
     /// `node_modules` there: other files it watches itself. Of `nacre.toml`, what changed counts.
+    /// One that is ready and does not answer is restarted for anything.
     pub fn affected(
         &self,
         paths: &[PathBuf],
@@ -132,8 +180,9 @@ impl Runtime {
             if paths.iter().any(|path| path == Path::new(config::FILE)) {
                 awaited.extend(runtime.reread(Look::Closely).await);
             }
+            let deaf = runtime.deaf().await;
             let (reply, restarted) = oneshot::channel();
-            runtime.send(Message::Restored { paths, reply }).await;
+            runtime.send(Message::Restored { paths, deaf, reply }).await;
             // But for those that the file restarted already.
             for new in restarted.await.unwrap_or_default() {
                 if !awaited.iter().any(|known: &Awaited| known.name == new.name) {
@@ -147,6 +196,22 @@ impl Runtime {
             settled
         });
         async move { work.await.unwrap_or_default() }
+    }
+
+    /// Those that are ready and do not answer: while nobody listens they are not asked otherwise.
+    async fn deaf(&self) -> Vec<String> {
+        let view = self.view();
+        let asked = view.processes.values().filter_map(|entry| {
+            let (port, ready) = (entry.info.port?, entry.spec.ready.as_ref()?);
+            let (ready, name) = (format!("{}{}", entry.mount.prefix(), ready.0), &entry.info.name);
+            let is_sound =
+                entry.info.state == ProcessState::Ready && entry.info.responding.is_none();
+            let asked = async move {
+                (!probe::responds(port, &ready, HEARING).await).then(|| name.clone())
+            };
+            is_sound.then_some(asked)
+        });
+        join_all(asked).await.into_iter().flatten().collect()
     }
 
     pub(crate) async fn list(&self) -> ProcessList {
@@ -186,11 +251,40 @@ impl Runtime {
         self.inner.view.borrow().clone()
     }
 
-    /// The process that owns the pages, when it has a port.
-    fn owner_of_pages(&self) -> Option<(Entry, u16)> {
+    /// Who owns the pages of this sandbox where it is mounted.
+    pub(crate) async fn pages(&self, mount: &Mount) -> Result<Pages, ApiError> {
+        let mut seen = self.inner.view.clone();
+        if !seen.borrow().is_read {
+            // One that comes this early would otherwise get a page for want of another.
+            let _ = timeout(FIRST_READING, seen.wait_for(|view| view.is_read)).await;
+        }
+        let root = Mount::default();
+        let mounted = |app: &App| app.entry.spec.per_mount && !mount.is_root();
+        match self.owner(&root) {
+            Pages::App(app) if mounted(&app) => {}
+            pages => return Ok(pages),
+        }
+        match self.owner(mount) {
+            Pages::App(app) if app.entry.info.state != ProcessState::Stopping => {
+                return Ok(Pages::App(app));
+            }
+            _ => {}
+        }
+        let (reply, answer) = oneshot::channel();
+        self.send(Message::Mount { mount: mount.clone(), reply }).await;
+        answer.await.map_err(|_| stopping())??;
+        Ok(self.owner(mount))
+    }
+
+    fn owner(&self, mount: &Mount) -> Pages {
         let view = self.inner.view.borrow();
-        let entry = view.processes.get(RUNTIME)?;
-        Some((entry.clone(), entry.info.port?))
+        let entry = view.processes.get(&mount.process());
+        match entry.and_then(|entry| Some((entry, entry.info.port?))) {
+            Some((entry, port)) => Pages::App(App { entry: entry.clone(), port }),
+            None if view.built => Pages::Built,
+            None if view.config_error.is_some() => Pages::Unknown,
+            None => Pages::Nobody,
+        }
     }
 
     async fn keep_reading(self) {

@@ -60,6 +60,23 @@ pub(crate) async fn connect(port: u16) -> io::Result<TcpStream> {
     TcpStream::connect(six).await.map_err(|_| refused)
 }
 
+/// One that nothing listens on now.
+pub(crate) fn free_port() -> Option<u16> {
+    let listener = std::net::TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).ok()?;
+    Some(listener.local_addr().ok()?.port())
+}
+
+/// Whether anything at all comes back in time. A server that starts itself anew refuses connections
+/// for a moment.
+pub(crate) async fn responds(port: u16, path: &str, patience: Duration) -> bool {
+    let answered = async {
+        while status(port, path).await.is_none() {
+            sleep(OFTEN).await;
+        }
+    };
+    timeout(patience, answered).await.is_ok()
+}
+
 async fn answers(port: u16, path: &str) -> bool {
     let status = timeout(PATIENCE, status(port, path)).await;
     matches!(status, Ok(Some(status)) if status.as_u16() < 500)

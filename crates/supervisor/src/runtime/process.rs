@@ -10,11 +10,20 @@ use tokio_util::sync::CancellationToken;
 use super::clock::now_ms;
 use super::config::{Command, Spec};
 use super::log::Log;
+use super::mount::Mount;
 use super::policy::Policy;
+use super::probe::free_port;
 use super::run::End;
+use super::usage::Usage;
 
 pub(crate) struct Process {
-    pub(crate) spec: Spec,
+    pub(crate) spec: Arc<Spec>,
+    pub(crate) mount: Mount,
+    pub(crate) usage: Arc<Usage>,
+    /// Of the run there is, or the next one.
+    pub(crate) port: Option<u16>,
+    /// It is ready and has not answered for a while.
+    pub(crate) deaf: bool,
     pub(crate) policy: Policy,
     pub(crate) log: Arc<Log>,
     /// Ends the run there is.
@@ -28,12 +37,16 @@ pub(crate) struct Process {
 }
 
 impl Process {
-    pub(crate) fn new(spec: Spec) -> Self {
+    pub(crate) fn new(spec: Spec, mount: Mount) -> Self {
         let policy = Policy::new(spec.restart);
         Self {
+            port: spec.port.map(|port| port.0),
+            mount,
+            usage: Usage::new(),
+            deaf: false,
             seen: policy.state(),
             policy,
-            spec,
+            spec: Arc::new(spec),
             log: Log::new(),
             end: CancellationToken::new(),
             leaving: false,
@@ -43,8 +56,24 @@ impl Process {
         }
     }
 
+    /// Before a run. The root's instance has the port that the file says; another one any.
+    pub(crate) fn prepare(&mut self) {
+        self.end = CancellationToken::new();
+        self.deaf = false;
+        let said = self.spec.port.map(|port| port.0);
+        // Without a free port the run fails by itself, and says so in its log.
+        self.port = if self.mount.is_root() { said } else { free_port().or(said) };
+    }
+
+    /// The path that shows that it is up, as this instance knows it.
+    pub(crate) fn ready_path(&self) -> Option<String> {
+        let path = self.spec.ready.as_ref()?;
+        Some(format!("{}{}", self.mount.prefix(), path.0))
+    }
+
     pub(crate) fn ended(&mut self, end: End) {
         self.pid = None;
+        self.deaf = false;
         self.last_end = Some(end);
     }
 
@@ -69,6 +98,7 @@ impl Process {
             state,
             reason: self.reason(state),
             since: self.since,
+            responding: self.deaf.then_some(false),
             pid: self.pid,
             exit_code: self.last_end.as_ref().and_then(|end| end.exit_code),
             restarts: self.policy.restarts,
@@ -79,7 +109,7 @@ impl Process {
                 Command::Words(words) => words.join(" "),
             },
             directory: workspace.join(&self.spec.directory.0).as_path().into(),
-            port: self.spec.port.map(|port| port.0),
+            port: self.port,
             log_seq: self.log.last(),
         }
     }
@@ -87,13 +117,12 @@ impl Process {
     fn reason(&self, state: ProcessState) -> Option<String> {
         let ended = || self.last_end.as_ref().map(|end| end.reason.clone());
         match state {
-            ProcessState::Starting => Some(match (self.spec.port, &self.spec.ready) {
+            ProcessState::Starting => Some(match (self.port, self.ready_path()) {
                 (None, _) => "it has only just been started".to_owned(),
-                (Some(port), None) => format!("nothing listens on port {} yet", port.0),
-                (Some(port), Some(path)) => {
-                    format!("{} on port {} does not answer yet", path.0, port.0)
-                }
+                (Some(port), None) => format!("nothing listens on port {port} yet"),
+                (Some(port), Some(path)) => format!("{path} on port {port} does not answer yet"),
             }),
+            ProcessState::Ready if self.deaf => Some("it no longer answers".to_owned()),
             ProcessState::Ready | ProcessState::Unknown => None,
             ProcessState::Stopping => Some("it was asked to end".to_owned()),
             ProcessState::Stopped

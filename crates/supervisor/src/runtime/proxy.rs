@@ -1,5 +1,6 @@
 //! The way from the door to the app: every path that is neither the supervisor's own, nor the host's, nor
-//! that of another port goes to the port of `[runtime]`, streamed both ways, upgrades as raw bytes.
+//! that of another port goes to the port of `[runtime]`, streamed both ways, upgrades as raw bytes. How
+//! an app is visited, and what people see when it is not at home, is in [`visit`].
 
 use std::io;
 
@@ -9,21 +10,20 @@ use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use http::header::{self, HeaderMap, HeaderName, HeaderValue};
 use http::uri::PathAndQuery;
-use http::{Method, Request, StatusCode, Uri};
+use http::{Method, Request, Uri};
 use hyper_util::rt::TokioIo;
 use nacre_wire::client::BoxStream;
 use nacre_wire::conductor;
-use nacre_wire::processes::ProcessState;
 use nacre_wire::relay::{Answer, Link, Upload, join};
-use nacre_wire::{ApiError, ErrorKind};
 
-use super::manager::Entry;
-use super::{Runtime, probe, waiting};
+use super::mount::Mount;
+use super::usage::Hold;
+use super::{Pages, Runtime, probe, visit};
 use crate::failure::Failure;
 use crate::ports::{self, Mounted};
+use crate::rescue::Rescue;
 use crate::upward::Upward;
 
-const RETRY_AFTER: HeaderValue = HeaderValue::from_static("1");
 static FORWARDED_HOST: HeaderName = HeaderName::from_static("x-forwarded-host");
 static HOP_BY_HOP: [HeaderName; 8] = [
     header::CONNECTION,
@@ -38,7 +38,7 @@ static HOP_BY_HOP: [HeaderName; 8] = [
 
 /// Stands before all routes: decides whose the request is.
 pub async fn front(
-    State((runtime, upward)): State<(Runtime, Upward)>,
+    State((runtime, upward, rescue)): State<(Runtime, Upward, Rescue)>,
     request: Request<Body>,
     next: Next,
 ) -> Response {
@@ -51,39 +51,19 @@ pub async fn front(
     if let Some(mounted) = Mounted::read(&request) {
         return ports::answer(mounted, request).await;
     }
-    match runtime.owner_of_pages() {
-        None => next.run(request).await,
-        Some((entry, port)) if entry.info.state == ProcessState::Ready => {
-            forward(&entry, port, request).await
-        }
-        Some((entry, _)) => not_ready(&entry, request.method(), request.headers()),
+    match runtime.pages(&Mount::of(request.headers())).await {
+        Ok(Pages::App(app)) => visit::answer(&app, &rescue, request).await,
+        Ok(Pages::Built | Pages::Nobody | Pages::Unknown) => next.run(request).await,
+        Err(error) => Failure(error).into_response(),
     }
 }
 
 /// `/ws` is the events; below it, and an upgrade at `/`, everything is the app's.
 fn is_ours(path: &str) -> bool {
-    let below = |own: &str| {
-        path.strip_prefix(own).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+    let below = |top: &str| {
+        path.strip_prefix(top).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
     };
-    path == "/ws" || ["/supervisor", "/logs", "/files"].into_iter().any(below)
-}
-
-async fn forward(entry: &Entry, port: u16, request: Request<Body>) -> Response {
-    let (method, headers) = (request.method().clone(), request.headers().clone());
-    match exchange(port, request).await {
-        Ok(response) => response,
-        Err(Broken::Unreachable) => not_ready(entry, &method, &headers),
-        // An app that ends while it is asked is soon back, and so should be the page.
-        Err(Broken::Off(_)) if is_navigation(&method, &headers) => {
-            not_ready(entry, &method, &headers)
-        }
-        Err(Broken::Off(error)) => {
-            let message = format!("the app broke off its answer: {error}");
-            let mut response = Failure::new(ErrorKind::Unavailable, message).into_response();
-            *response.status_mut() = StatusCode::BAD_GATEWAY;
-            response
-        }
-    }
+    path == "/ws" || ["/supervisor", "/files", "/logs"].into_iter().any(below)
 }
 
 /// Why there is no answer.
@@ -93,18 +73,28 @@ pub(crate) enum Broken {
 }
 
 /// One request to a port of this sandbox, which is asked by its own name.
-pub(crate) async fn exchange(port: u16, mut request: Request<Body>) -> Result<Response, Broken> {
+pub(crate) async fn exchange(port: u16, request: Request<Body>) -> Result<Response, Broken> {
+    exchange_holding(port, request, Hold::of_nothing()).await
+}
+
+/// The same, with something held until the answer, or the connection that it becomes, is over.
+pub(crate) async fn exchange_holding(
+    port: u16,
+    mut request: Request<Body>,
+    hold: Hold,
+) -> Result<Response, Broken> {
     let stream = probe::connect(port).await.map_err(|_| Broken::Unreachable)?;
     // A socket answers with small messages that should not wait for each other.
     let _ = stream.set_nodelay(true);
     inward(&mut request, port);
-    exchange_over(Box::new(stream), request).await
+    exchange_over(Box::new(stream), request, hold).await
 }
 
 /// One request over a connection of its own, whose head is as the other side should see it.
 pub(crate) async fn exchange_over(
     stream: BoxStream,
     mut request: Request<Body>,
+    hold: Hold,
 ) -> Result<Response, Broken> {
     let link = Link::open(stream, None).await.map_err(Broken::Off)?;
     let client =
@@ -112,13 +102,14 @@ pub(crate) async fn exchange_over(
     match link.exchange(Upload::of(request)).await.map_err(|failed| Broken::Off(failed.error))? {
         Answer::Response(mut response) => {
             keep_end_to_end(response.headers_mut(), false);
-            Ok(response.map(Body::new))
+            Ok(response.map(|body| hold.during(Body::new(body))))
         }
         Answer::Switched(mut response, raw) => {
             let unasked = || io::Error::other("it switched protocols without being asked to");
             let client = client.ok_or_else(|| Broken::Off(unasked()))?;
             keep_end_to_end(response.headers_mut(), true);
             tokio::spawn(async move {
+                let _hold = hold;
                 if let Ok(client) = client.await {
                     join(TokioIo::new(client), raw.stream, raw.early).await;
                 }
@@ -174,20 +165,6 @@ pub(crate) fn keep_end_to_end(headers: &mut HeaderMap, upgrading: bool) {
     }
 }
 
-/// A page for a person who came to see the app, an error for a program.
-fn not_ready(entry: &Entry, method: &Method, headers: &HeaderMap) -> Response {
-    let mut response = if is_navigation(method, headers) {
-        waiting::page(entry, headers)
-    } else {
-        let message = format!("the app is not ready: {}", waiting::in_words(&entry.info));
-        let error = ApiError::new(ErrorKind::Unavailable, message)
-            .hint("its log is at /supervisor/processes/runtime/log");
-        Failure(error).into_response()
-    };
-    response.headers_mut().insert(header::RETRY_AFTER, RETRY_AFTER);
-    response
-}
-
 /// Whether somebody looks at what comes back.
 pub(crate) fn is_navigation(method: &Method, headers: &HeaderMap) -> bool {
     let header = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
@@ -205,28 +182,16 @@ mod tests {
 
     #[test]
     fn only_the_supervisors_own_paths_are_kept() {
-        for ours in [
-            "/ws",
-            "/supervisor",
-            "/supervisor/",
-            "/supervisor/health",
-            "/logs",
-            "/logs/",
-            "/logs/runtime",
-            "/files/a/b.png",
-        ] {
+        let deep =
+            ["/supervisor", "/supervisor/", "/supervisor/health", "/files", "/files/a/b", "/logs/"];
+        for ours in ["/ws"].iter().chain(&deep) {
             assert!(is_ours(ours), "{ours}");
         }
-        for theirs in [
-            "/",
-            "/ws/",
-            "/ws/room",
-            "/supervisors",
-            "/a/supervisor/",
-            "/wsx",
-            "/logsx",
-            "/filesystem",
-        ] {
+        let others = ["/filesystem", "/a/files/", "/logs.txt", "/FILES/a"];
+        for theirs in ["/", "/ws/", "/ws/room", "/supervisors", "/a/supervisor/", "/wsx"]
+            .iter()
+            .chain(&others)
+        {
             assert!(!is_ours(theirs), "{theirs}");
         }
     }

@@ -1,24 +1,32 @@
 //! One run of one process: from its start to the end of all that it started.
 
+use std::convert::Infallible;
 use std::path::Path;
 use std::sync::Arc;
 
 use nacre_wire::exec::{ExecRequest, Exit};
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, watch};
+use tokio::time::{MissedTickBehavior, interval};
 use tokio_util::sync::CancellationToken;
 
-use super::config::{Command, Spec};
+use super::config::Command;
 use super::log::Log;
 use super::manager::Message;
 use super::policy::Outcome;
-use super::probe::Probe;
+use super::probe::{self, Probe};
+use super::process::Process;
+use super::pulse::{self, Pulse};
 use crate::exec::{Commands, Said, Service};
 
 /// What a run tells the manager.
 #[derive(Debug)]
 pub(crate) enum News {
-    Started { pid: i32 },
+    Started {
+        pid: i32,
+    },
     Ready,
+    /// It answers no longer, or again.
+    Responding(bool),
     Ended(End),
 }
 
@@ -40,6 +48,8 @@ pub(crate) struct Run {
     pub(crate) manager: mpsc::Sender<Message>,
     /// Asks for the end, before or after the start.
     pub(crate) end: CancellationToken,
+    /// How many listen to what is told of it.
+    pub(crate) listeners: watch::Receiver<usize>,
 }
 
 impl Run {
@@ -62,6 +72,7 @@ impl Run {
 
     async fn attend(&self, mut service: Service) -> Exit {
         let mut up = std::pin::pin!(self.probe.until_up());
+        let mut pulse = std::pin::pin!(self.feel_the_pulse());
         let (mut is_up, mut ending) = (false, false);
         loop {
             tokio::select! {
@@ -73,10 +84,30 @@ impl Run {
                     is_up = true;
                     self.tell(News::Ready).await;
                 }
+                never = &mut pulse, if is_up && !ending => match never {},
                 () = self.end.cancelled(), if !ending => {
                     ending = true;
                     service.end().cancel();
                 }
+            }
+        }
+    }
+
+    /// Asks one that is up whether it still answers, while somebody wants to know.
+    async fn feel_the_pulse(&self) -> Infallible {
+        let Probe::Path(port, path) = &self.probe else { return std::future::pending().await };
+        let mut listeners = self.listeners.clone();
+        let mut pulse = Pulse::default();
+        let mut beat = interval(pulse::EVERY);
+        beat.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        loop {
+            if listeners.wait_for(|count| *count > 0).await.is_err() {
+                return std::future::pending().await;
+            }
+            beat.tick().await;
+            let answered = probe::responds(*port, path, pulse::PATIENCE).await;
+            if let Some(responding) = pulse.asked(answered) {
+                self.tell(News::Responding(responding)).await;
             }
         }
     }
@@ -100,20 +131,23 @@ fn end_of(exit: &Exit) -> End {
 }
 
 /// How a process is started as what `nacre.toml` says of it.
-pub(crate) fn request(name: &str, spec: &Spec, workspace: &Path) -> ExecRequest {
+pub(crate) fn request(name: &str, process: &Process, workspace: &Path) -> ExecRequest {
+    let spec = &process.spec;
     let (shell, argv) = match &spec.command {
         Command::Shell(text) => (Some(text.clone()), Vec::new()),
         Command::Words(words) => (None, words.clone()),
     };
-    let port = spec.port.map(|port| ("PORT".to_owned(), Some(port.0.to_string())));
-    let named = spec.environment.iter().map(|(name, value)| (&name.0, &value.0));
+    let variable = |name: &str, value: String| (name.to_owned(), Some(value));
+    let port = process.port.map(|port| variable("PORT", port.to_string()));
+    let base = spec.per_mount.then(|| variable("BASE_PATH", process.mount.base()));
+    let named = spec.environment.iter().map(|(name, value)| variable(&name.0, value.0.clone()));
+    let own = port.clone().into_iter().chain(base.clone());
+    // What tells one instance from another is not for the file to say.
+    let instance = port.into_iter().chain(base).filter(|_| !process.mount.is_root());
     ExecRequest {
         argv,
         shell,
-        env: port
-            .into_iter()
-            .chain(named.map(|(name, value)| (name.clone(), Some(value.clone()))))
-            .collect(),
+        env: own.chain(named).chain(instance).collect(),
         cwd: Some(workspace.join(&spec.directory.0).as_path().into()),
         detach: true,
         label: Some(name.to_owned()),
@@ -121,10 +155,10 @@ pub(crate) fn request(name: &str, spec: &Spec, workspace: &Path) -> ExecRequest 
     }
 }
 
-pub(crate) fn probe(spec: &Spec) -> Probe {
-    match (spec.port, &spec.ready) {
+pub(crate) fn probe(process: &Process) -> Probe {
+    match (process.port, process.ready_path()) {
         (None, _) => Probe::Staying,
-        (Some(port), None) => Probe::Port(port.0),
-        (Some(port), Some(path)) => Probe::Path(port.0, path.0.clone()),
+        (Some(port), None) => Probe::Port(port),
+        (Some(port), Some(path)) => Probe::Path(port, path),
     }
 }

@@ -8,7 +8,7 @@ use nacre_wire::processes::{ProcessInfo, ProcessState};
 use tempfile::TempDir;
 use tokio::time::timeout;
 
-use super::{Runtime, Settled};
+use super::{Mount, Pages, Runtime, Settled, View};
 use crate::events::{self, Events};
 use crate::exec::{Commands, Defaults, Reap};
 use crate::limits::Limits;
@@ -27,6 +27,10 @@ struct Sandbox {
 impl Sandbox {
     /// With the files there already, as after a start of the computer.
     async fn with(files: &[(&str, &str)]) -> Self {
+        Self::with_patience(files, super::IDLE).await
+    }
+
+    async fn with_patience(files: &[(&str, &str)], idle: Duration) -> Self {
         let workspace = tempfile::tempdir().unwrap();
         for (path, content) in files {
             put(&workspace, path, content);
@@ -45,7 +49,8 @@ impl Sandbox {
             user: user.clone(),
             watchers: Watchers::default(),
         });
-        let runtime = Runtime::start(Arc::clone(&commands), events, workspace.path(), user);
+        let runtime =
+            Runtime::start_with(Arc::clone(&commands), events, workspace.path(), user, idle);
         Self { workspace, runtime, commands }
     }
 
@@ -85,6 +90,75 @@ fn put(workspace: &TempDir, path: &str, content: &str) {
 
 fn ready(name: &str) -> Settled {
     Settled { name: name.into(), state: ProcessState::Ready, reason: None }
+}
+
+/// An app whose port is a listener of the test's.
+fn listening(keys: &str) -> (tokio::net::TcpListener, String) {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    listener.set_nonblocking(true).unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let config = format!("[runtime]\ncommand = \"exec sleep 1000\"\nport = {port}\n{keys}\n");
+    (tokio::net::TcpListener::from_std(listener).unwrap(), config)
+}
+
+#[tokio::test]
+async fn an_instance_that_nobody_uses_ends_and_one_that_is_used_stays() {
+    const SHORT: Duration = Duration::from_millis(200);
+    let (_app, config) = listening("per_mount = true");
+    let sandbox = Sandbox::with_patience(&[("nacre.toml", &config)], SHORT).await;
+    sandbox.until("runtime", ProcessState::Ready).await;
+    let mount = |prefix: &'static str| {
+        let header = (super::mount::FORWARDED_PREFIX.parse().unwrap(), prefix.parse().unwrap());
+        Mount::of(&http::HeaderMap::from_iter([header]))
+    };
+    let used = |pages| match pages {
+        Pages::App(app) => app.entry.usage.hold(),
+        other => panic!("{other:?}"),
+    };
+    let hold = used(sandbox.runtime.pages(&mount("/a")).await.unwrap());
+    sandbox.runtime.pages(&mount("/b")).await.unwrap();
+    let mut view = sandbox.runtime.inner.view.clone();
+    let gone = async |view: &mut tokio::sync::watch::Receiver<_>, name: &str| {
+        let gone = view.wait_for(|view: &Arc<View>| !view.processes.contains_key(name));
+        timeout(PATIENCE, gone).await.expect("in time").unwrap().processes.len()
+    };
+    assert_eq!(gone(&mut view, "runtime@b").await, 2);
+    tokio::time::sleep(2 * SHORT).await;
+    assert_eq!(sandbox.run("runtime@a"), 1);
+    drop(hold);
+    assert_eq!(gone(&mut view, "runtime@a").await, 1);
+    // And comes back when it is asked for.
+    used(sandbox.runtime.pages(&mount("/a")).await.unwrap());
+    sandbox.end().await;
+}
+
+#[tokio::test]
+async fn an_app_that_hangs_is_restarted_for_anything_that_is_put_back() {
+    let (app, config) = listening("ready = \"/\"\ndirectory = \"app\"");
+    let sandbox = Sandbox::with(&[("nacre.toml", &config), ("app/x", "")]).await;
+    let answer = async |many: usize| {
+        for _ in 0..many {
+            let (mut stream, _) = app.accept().await.unwrap();
+            let answer = b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n";
+            tokio::io::AsyncWriteExt::write_all(&mut stream, answer).await.unwrap();
+        }
+    };
+    let (ready_now, ()) = tokio::join!(sandbox.until("runtime", ProcessState::Ready), answer(1));
+    assert_eq!(ready_now.run, 1);
+    let (none, ()) = tokio::join!(sandbox.restore(&[("other", "1")]), answer(1));
+    assert_eq!(none, []);
+    // It takes the connection and says nothing.
+    let restored = sandbox.restore(&[("other", "2")]);
+    let come_back = async {
+        sandbox.until("runtime", ProcessState::Starting).await;
+        loop {
+            answer(1).await;
+        }
+    };
+    let settled = tokio::select! { settled = restored => settled, () = come_back => Vec::new() };
+    assert_eq!(settled, [ready("runtime")]);
+    assert_eq!(sandbox.run("runtime"), 2);
+    sandbox.end().await;
 }
 
 #[tokio::test]

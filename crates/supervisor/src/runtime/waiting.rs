@@ -9,6 +9,7 @@ use http::{HeaderMap, StatusCode};
 use nacre_wire::processes::{LogLine, ProcessInfo, ProcessState};
 
 use super::manager::Entry;
+use super::mount::prefix;
 use crate::page::nonce;
 
 const PAGE: &str = include_str!("waiting.html");
@@ -37,6 +38,7 @@ pub(crate) fn in_words(info: &ProcessInfo) -> String {
     let state = match info.state {
         ProcessState::Stopped => "it is stopped",
         ProcessState::Starting => "it is starting",
+        ProcessState::Ready if info.responding == Some(false) => "it hangs",
         ProcessState::Ready => "it does not take connections",
         ProcessState::Stopping => "it is stopping",
         ProcessState::BackingOff => "it ended and is started again soon",
@@ -58,20 +60,10 @@ fn render(nonce: &str, prefix: &str, info: &ProcessInfo, lines: &[LogLine]) -> S
     // The log last: what it holds must not be taken for a place to fill.
     PAGE.replace("{nonce}", nonce)
         .replace("{prefix}", prefix)
+        .replace("{name}", &escape(&info.name))
         .replace("{state}", &escape(&in_words(info)))
         .replace("{command}", &escape(&info.command))
         .replace("{log}", &log.join("\n"))
-}
-
-/// Where the sandbox is mounted, when that is a plain path.
-pub(crate) fn prefix(headers: &HeaderMap) -> &str {
-    let plain = |c: char| c.is_ascii_alphanumeric() || "/-_.".contains(c);
-    headers
-        .get("x-forwarded-prefix")
-        .and_then(|prefix| prefix.to_str().ok())
-        .filter(|prefix| prefix.starts_with('/') && !prefix.starts_with("//"))
-        .filter(|prefix| prefix.chars().all(plain))
-        .map_or("", |prefix| prefix.trim_end_matches('/'))
 }
 
 fn policy(nonce: &str) -> String {
@@ -109,6 +101,7 @@ mod tests {
             state: ProcessState::CrashLooping,
             reason: Some(reason.into()),
             since: 0,
+            responding: None,
             pid: None,
             exit_code: Some(1),
             restarts: 5,
@@ -130,17 +123,5 @@ mod tests {
         assert!(!html.contains("<img") && !html.contains("alert('"), "{html}");
         assert_eq!(html.matches("<script nonce=\"abc\">").count(), html.matches("<script").count());
         assert!(html.contains("href=\"/dev/supervisor/\""));
-    }
-
-    #[test]
-    fn a_prefix_that_is_no_plain_path_is_none() {
-        let check = |value: &'static str, expected: &str| {
-            let headers = [("x-forwarded-prefix".parse().unwrap(), value.parse().unwrap())];
-            assert_eq!(prefix(&HeaderMap::from_iter(headers)), expected, "{value}");
-        };
-        check("/dev", "/dev");
-        check("/", "");
-        check("//evil.example", "");
-        check("/\"><script>", "");
     }
 }

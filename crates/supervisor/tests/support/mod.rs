@@ -8,6 +8,7 @@
     reason = "each test binary uses a part of it"
 )]
 
+pub mod desktop;
 pub mod story;
 
 use std::os::unix::process::CommandExt;

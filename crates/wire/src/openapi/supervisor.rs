@@ -4,6 +4,7 @@ use utoipa::openapi::{HttpMethod, Required};
 
 use super::call::Call;
 use super::history;
+use crate::desktop::{DesktopHealth, SeedRequest, Seeded};
 use crate::exec::{CommandInfo, CommandList, ExecRequest, SignalRequest, TtySize};
 use crate::files::{Chmod, Listing, Mkdir, Remove, Stat, Symlink, Transfer, Unpacked};
 use crate::generation;
@@ -19,6 +20,7 @@ pub(super) fn calls() -> Vec<Call> {
     let files = content().into_iter().chain(entries()).chain(archives()).map(as_user);
     let calls =
         status().into_iter().chain(commands()).chain(processes()).chain(ports()).chain(files);
+    let calls = calls.chain(desktop());
     let calls = calls.chain([as_user(watch()), events()]).chain(history::calls());
     let calls = calls.chain(rescue()).chain(views());
     calls.map(|call| call.header(generation::HEADER, "What the client speaks: 1, or 1-3")).collect()
@@ -149,6 +151,25 @@ fn rescue() -> Vec<Call> {
             .gives_bytes("200", "The script", "text/javascript"),
     ];
     calls.map(|call| call.tag("rescue")).into()
+}
+
+fn desktop() -> Vec<Call> {
+    let calls = [
+        get("/supervisor/desktop/health", "desktop_health", "Whether the page at / works")
+            .header("x-forwarded-prefix", "Where it is mounted, when that is not the root")
+            .gives::<DesktopHealth>(
+                "200",
+                "As of now; a page that does not answer is not waited for",
+            ),
+        post(
+            "/supervisor/desktop/seed",
+            "seed_desktop",
+            "Put the desktop's source into /workspace",
+        )
+        .takes::<SeedRequest>(Required::False)
+        .gives::<Seeded>("200", "Whether that was done, and why not"),
+    ];
+    calls.map(|call| call.tag("desktop")).into()
 }
 
 fn ports() -> Vec<Call> {

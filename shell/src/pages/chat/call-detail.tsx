@@ -102,7 +102,7 @@ function Lines({ text, show, fromEnd, label }: { text: string; show: number; fro
   return (
     <>
       {fromEnd && more}
-      <pre className={css.output} tabIndex={0} role="region" aria-label={label}>
+      <pre className={css.output} tabIndex={0} role="group" aria-label={label}>
         {shown}
       </pre>
       {!fromEnd && more}

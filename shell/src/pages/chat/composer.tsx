@@ -75,19 +75,25 @@ export function Composer({ text, onText, input, attachments, onSend, reason, onS
           <span className={css.end}>
             {onStop ? (
               <Button small icon="stop" busy={stopping} onClick={onStop}>
-                Stop
+                <span className={css.word}>Stop</span>
               </Button>
             ) : (
               <Button small look="primary" icon="send" disabled={!may} onClick={onSend}>
-                Send
+                <span className={css.word}>Send</span>
               </Button>
             )}
           </span>
         </div>
       </div>
       <div className={css.below}>
-        <span id="composer-reason" className="grow">
+        <span id="composer-reason" className="grow cut-off">
           {reason ?? (attachments.busy ? "Files are on their way" : <Hints />)}
+          {onStop && (
+            <span className={css.hints}>
+              {" "}
+              (<Key>Esc</Key>)
+            </span>
+          )}
         </span>
         {meter}
       </div>

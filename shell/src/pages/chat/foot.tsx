@@ -72,9 +72,9 @@ export const Foot = memo(function Foot({ info, plan, asking, call, actsOn, acted
 });
 
 function reasonOf({ asking, working, sending }: { asking: boolean; working: boolean; sending: boolean }): string | null {
-  if (asking) return "It waits for your answer: allow or deny, or stop the turn with Esc.";
-  if (working) return "A turn is under way: wait for its end, or stop it with Esc.";
-  return sending ? "Your message is on its way." : null;
+  if (asking) return "It waits for your answer";
+  if (working) return "A turn is under way: wait for its end, or stop it";
+  return sending ? "Your message is on its way" : null;
 }
 
 /** A moment without a connection is not worth a word. */

@@ -64,7 +64,7 @@ export function NewTalk({ docked, lead, words, onOpen }: Props) {
           input={input}
           attachments={attachments}
           onSend={() => begin.mutate()}
-          reason={begin.isPending ? "The conversation begins." : null}
+          reason={begin.isPending ? "The conversation begins" : null}
           onStop={null}
           stopping={false}
           above={<Refused error={begin.error} onClose={begin.reset} />}

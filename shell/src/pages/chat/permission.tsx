@@ -67,7 +67,7 @@ function Would({ call, title }: { call: Call | null; title: string }) {
     );
   }
   return (
-    <pre className={css.what} tabIndex={0} role="region" aria-label="What it would do">
+    <pre className={css.what} tabIndex={0} role="group" aria-label="What it would do">
       {command ?? (content === null ? title : `${title}\n\n${content}`)}
     </pre>
   );

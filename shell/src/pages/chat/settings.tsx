@@ -51,7 +51,7 @@ function Where({ settings, actsOn, asked, onChange }: Props) {
       <Button ref={anchor} small look="quiet" className={css.choose} popoverTarget={PANEL} aria-haspopup="dialog" title="Where it acts and which model it asks">
         <span>
           {actsOn}
-          {model && ` · ${model.split("/").at(-1)}`}
+          {model && <span className={css.model}> · {model.split("/").at(-1)}</span>}
         </span>
       </Button>
       <div
@@ -106,7 +106,7 @@ function ModelField({ settings, onChange, close }: Omit<Props, "actsOn"> & { clo
   return (
     <form className={classes("column")} onSubmit={use}>
       <Field label="Model" hint={hint}>
-        <Input autoFocus value={name} list={list} placeholder={usual ?? "provider/model"} onChange={(event) => setName(event.target.value)} />
+        <Input autoFocus={matchMedia("(pointer: fine)").matches} value={name} list={list} placeholder={usual ?? "provider/model"} onChange={(event) => setName(event.target.value)} />
       </Field>
       <datalist id={list}>
         {known?.models.map(({ model }) => <option key={model} value={model} />)}

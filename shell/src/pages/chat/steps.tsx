@@ -85,7 +85,7 @@ export const Said = memo(function Said({ text, role, pending }: { text: string; 
   const message = readMessage(text);
   return (
     <div className={classes(css.said, pending && css.pending)}>
-      <h3 className="unseen">You</h3>
+      <h2 className="unseen">You</h2>
       {message.text && <p>{message.text}</p>}
       {message.files.length > 0 && (
         <ul className={css.files} aria-label="Attached files">

@@ -72,7 +72,7 @@ export function Talk({ info, docked, lead, at, onOpen }: Props) {
           model={view.turns.at(-1)?.model}
           spent={spent}
           working={working}
-          lost={ready && !connected}
+          lost={!connected}
           stopping={stopping}
           sending={sending}
           attachments={attachments}

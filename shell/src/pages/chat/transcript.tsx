@@ -83,8 +83,9 @@ function Loading() {
 function useFirst(turns: readonly Turn[], ready: boolean, at: number | null, scroller: RefObject<HTMLDivElement | null>) {
   const [first, setFirst] = useState<number | null>(null);
   const begun = useRef<number | null>(null);
-  if (ready) begun.current ??= Math.max(0, Math.min(turns.length - AT_ONCE, at === null ? Infinity : turns.findLastIndex(({ seq }) => seq <= at)));
-  const from = first ?? begun.current ?? 0;
+  if (ready) begun.current ??= Math.max(0, turns.length - AT_ONCE);
+  const wanted = at === null ? Infinity : Math.max(0, turns.findLastIndex(({ seq }) => seq <= at));
+  const from = Math.min(first ?? begun.current ?? 0, wanted);
   const before = useRef<HTMLDivElement>(null);
   const height = useRef(0);
   useEffect(() => {

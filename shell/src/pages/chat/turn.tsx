@@ -17,7 +17,7 @@ export const OneTurn = memo(function OneTurn({ turn }: { turn: Turn }) {
     <article className={css.turn} id={`turn-${turn.seq}`} data-live={!turn.ended} aria-label={`Turn ${turn.number}`}>
       <Said text={turn.text} role={turn.role} />
       <div className={css.steps}>
-        <h3 className="unseen">The agent</h3>
+        <h2 className="unseen">The agent</h2>
         <div className={css.group}>
           {turn.steps.map((step) => (
             <OneStep key={`${step.kind}-${step.seq}`} step={step} role={turn.role} />

@@ -57,8 +57,25 @@ export function setDraft(path: string, draft: Draft | null): void {
   set(next);
 }
 
+/** Texts that are being edited, by path: each keeps what was typed a moment ago when it is called. */
+const edited = new Map<string, () => void>();
+
+/** For as long as a text is edited; returns what ends that. */
+export function editing(path: string, keep: () => void): () => void {
+  edited.set(path, keep);
+  return () => void (edited.get(path) === keep && edited.delete(path));
+}
+
+export const isEditing = (path: string, keep: () => void): boolean => edited.get(path) === keep;
+
 /** What was moved keeps what was not saved of it. */
 export function moveDrafts(from: string, into: string): void {
+  for (const [path, keep] of edited) {
+    if (!isWithin(path, from)) continue;
+    keep();
+    // What is kept under the old name from here on would be of a file that is not there.
+    edited.delete(path);
+  }
   if (![...drafts.keys()].some((path) => isWithin(path, from))) return;
   set(new Map([...drafts].map(([path, draft]) => [isWithin(path, from) ? into + path.slice(from.length) : path, draft])));
 }

@@ -1,7 +1,7 @@
 // The moments, by day, newest first. Only those in view are made; older ones are asked for on the way.
 
 import { useVirtualizer } from "@tanstack/react-virtual";
-import { useEffect, useRef } from "react";
+import { useCallback, useEffect, useRef } from "react";
 import { Button, Empty, Skeleton, Spinner, Trouble } from "../../ui/basics";
 import { exactly } from "../../ui/format";
 import type { FeedRow } from "./feed";
@@ -58,7 +58,8 @@ function Rows({ feed, rows, shown, picking, onChoose }: Omit<Props, "onCancel">)
     count: rows.length + (hasNextPage ? 1 : 0),
     getScrollElement: () => scroll.current,
     estimateSize: (index) => HEIGHTS[rows[index]?.kind ?? "more"],
-    getItemKey: (index) => keyOf(rows[index]),
+    // The same function while the rows are the same: with another one every row is measured again.
+    getItemKey: useCallback((index: number) => keyOf(rows[index]), [rows]),
     overscan: 8,
   });
   const items = virtual.getVirtualItems();

@@ -6,7 +6,7 @@ import { useCallback, useEffect, useRef, useState } from "react";
 import { Refusal } from "../../../api/client";
 import { sayError } from "../../../ui/overlay";
 import { read, write, type Expected } from "../calls";
-import { draftOf, setDraft } from "../drafts";
+import { draftOf, editing, isEditing, setDraft } from "../drafts";
 import { met, opened, written, type Document, type Version } from "./document";
 
 /** What the editor lets others do. */
@@ -41,10 +41,17 @@ export function useDocument(path: string, disk: Version | "gone") {
   const text = useCallback(() => handle.current?.text() ?? first.text, [first]);
   const keep = useCallback(() => {
     clearTimeout(timer.current);
+    if (!isEditing(path, keep)) return;
     const { base, dirty } = latest.current;
     setDraft(path, dirty ? { text: text(), etag: base.etag } : null);
   }, [path, text]);
-  useEffect(() => () => keep(), [keep]);
+  useEffect(() => {
+    const end = editing(path, keep);
+    return () => {
+      keep();
+      end();
+    };
+  }, [path, keep]);
 
   useEffect(() => {
     if (disk === "gone") {

@@ -59,6 +59,8 @@ export function placed(model: Model, path: string, page: Listing, which: "first"
   const known = which === "later" ? model.get(path) : undefined;
   const next = page.next ?? null;
   const order = known?.order ?? (next === null ? "folders-first" : "by-name");
+  // Pages come in order, and what was told meanwhile was kept out of those to come.
+  if (known && order === "by-name") return new Map(model).set(path, { entries: [...known.entries, ...page.entries.map(entryOf)], next, order });
   const found = new Map<string, Entry>();
   // What a link leads to need not be asked again.
   const before = new Map(model.get(path)?.entries.map((entry) => [entry.name, entry]));

@@ -1,4 +1,5 @@
-// One line of the tree.
+// One line of the tree. Of as few elements as it takes: many of them are made anew in every frame of
+// scrolling, and in a desktop that is being changed each of them costs more.
 
 import { memo, useEffect } from "react";
 import { inWords } from "../../../api/client";
@@ -15,7 +16,8 @@ interface Props {
   row: EntryRow;
   id: string;
   index: number;
-  style: React.CSSProperties;
+  top: number;
+  height: number;
   active: boolean;
   /** It is what the page shows. */
   open: boolean;
@@ -28,7 +30,7 @@ interface Props {
   onMenu: (row: EntryRow, x: number, y: number) => void;
 }
 
-export const TreeRow = memo(function TreeRow({ row, id, index, style, active, open, dirty, target, mark, now, sought, onMenu }: Props) {
+export const TreeRow = memo(function TreeRow({ row, id, index, top, height, active, open, dirty, target, mark, now, sought, onMenu }: Props) {
   const { entry, folder, expanded, level, path, size, position } = row;
   return (
     <div
@@ -41,19 +43,15 @@ export const TreeRow = memo(function TreeRow({ row, id, index, style, active, op
       aria-selected={open}
       data-path={path}
       data-index={index}
+      data-folder={folder || undefined}
       draggable={!entry.odd}
       className={classes(css.row, active && css.active, open && css.open, target && css.target, isHeavy(entry.name) && css.heavy)}
-      style={{ ...style, paddingLeft: 8 + (level - 1) * 14 }}
+      style={{ height, transform: `translateY(${top}px)`, paddingLeft: 8 + (level - 1) * 14 }}
       title={entry.target ? `${entry.name} → ${entry.target}` : undefined}
       onContextMenu={(event) => (event.preventDefault(), onMenu(row, event.clientX, event.clientY))}
     >
-      <span className={classes(css.chevron, expanded && css.down)}>{folder && <Icon name="chevron" size={13} />}</span>
-      <span className={css.icon} data-folder={folder || undefined}>
-        <Icon name={folder ? "files" : entry.kind === "symlink" ? "link" : "file"} size={16} />
-      </span>
-      <span className={classes("cut-off grow", entry.leads === "nowhere" && css.lost)}>
-        <Name name={entry.name} sought={sought} />
-      </span>
+      <Icon name={folder ? "files" : entry.kind === "symlink" ? "link" : "file"} size={16} />
+      <span className={classes("cut-off grow", entry.leads === "nowhere" && css.lost)}>{sought ? <Name name={entry.name} sought={sought} /> : entry.name}</span>
       {dirty && (
         <span className={css.dirty} title="Not saved">
           <span className="unseen">, not saved</span>
@@ -71,14 +69,14 @@ export const TreeRow = memo(function TreeRow({ row, id, index, style, active, op
           onMenu(row, left, bottom);
         }}
       >
-        <Icon name="more" size={16} />
+        ⋯
       </button>
     </div>
   );
 });
 
 function Name({ name, sought }: { name: string; sought: string }) {
-  const at = sought ? name.toLowerCase().indexOf(sought) : -1;
+  const at = name.toLowerCase().indexOf(sought);
   if (at < 0) return name;
   return (
     <>
@@ -90,7 +88,7 @@ function Name({ name, sought }: { name: string; sought: string }) {
 }
 
 /** A line that speaks of a folder. Being in view is what makes it ask. */
-export function TreeNote({ row, id, index, style, active }: { row: NoteRow; id: string; index: number; style: React.CSSProperties; active: boolean }) {
+export function TreeNote({ row, id, index, top, height, active }: Pick<Props, "id" | "index" | "top" | "height" | "active"> & { row: NoteRow }) {
   const { kind, path, level } = row;
   useEffect(() => {
     if (kind === "loading") void tree.load(path);
@@ -104,7 +102,7 @@ export function TreeNote({ row, id, index, style, active }: { row: NoteRow; id: 
       aria-selected={false}
       data-index={index}
       className={classes(css.row, css.note, active && css.active)}
-      style={{ ...style, paddingLeft: 27 + (level - 1) * 14 }}
+      style={{ height, transform: `translateY(${top}px)`, paddingLeft: 27 + (level - 1) * 14 }}
     >
       {kind === "loading" || kind === "more" ? (
         <>

@@ -60,25 +60,35 @@ export const wordsOf = (typed: string): string[] => typed.toLowerCase().split(/\
 
 /** All words in the path and one of them in the name; a word with a slash is about the path alone. */
 export function fits(path: string, name: string, words: readonly string[]): boolean {
-  const [whole, last] = [path.toLowerCase(), name.toLowerCase()];
-  if (!words.every((word) => whole.includes(word))) return false;
-  return words.some((word) => last.includes(word) || (word.includes("/") && last.includes(word.slice(word.lastIndexOf("/") + 1))));
+  return fitting(path.slice(0, Math.max(0, path.length - name.length)).toLowerCase(), name.toLowerCase(), words);
+}
+
+/** Of a folder with a slash behind it and a name, both in small letters. */
+function fitting(folder: string, name: string, words: readonly string[]): boolean {
+  const named = (word: string) => name.includes(word.slice(word.lastIndexOf("/") + 1));
+  return words.some(named) && words.every((word) => name.includes(word) || folder.includes(word) || (word.includes("/") && (folder + name).includes(word)));
 }
 
 /** Only what fits, and the folders that lead to it; a folder that fits itself can be opened. */
 export function filtered(model: Model, expanded: ReadonlySet<string>, words: readonly string[]): EntryRow[] {
-  const walk = (parent: string, level: number, all: boolean): EntryRow[] => {
+  const rows: EntryRow[] = [];
+  const walk = (parent: string, level: number, all: boolean) => {
     const folder = model.get(parent);
-    return (folder?.entries ?? []).flatMap((entry, index) => {
-      const row = rowOf(folder!, entry, parent, level, index, expanded);
-      const hit = fits(row.path, entry.name, words);
-      const closed = !row.folder || entry.odd || (all && !row.expanded);
-      const below = closed ? [] : walk(row.path, level + 1, all || (hit && row.expanded));
-      if (!all && !hit && below.length === 0) return [];
-      return [{ ...row, expanded: below.length > 0 }, ...below];
+    const before = parent ? `${parent.toLowerCase()}/` : "";
+    folder?.entries.forEach((entry, index) => {
+      const hit = fitting(before, entry.name.toLowerCase(), words);
+      const inner = isFolder(entry) && !entry.odd;
+      if (!hit && !all && !inner) return;
+      const row = rowOf(folder, entry, parent, level, index, expanded);
+      const place = rows.push(row);
+      // What is below a folder that is closed is only of interest when it fits.
+      if (inner && (!all || row.expanded)) walk(row.path, level + 1, all || (hit && row.expanded));
+      row.expanded = rows.length > place;
+      if (!hit && !all && !row.expanded) rows.pop();
     });
   };
-  return walk("", 1, false);
+  walk("", 1, false);
+  return rows;
 }
 
 /** The next row whose name begins with what was typed, from the one behind `from` on and around. */

@@ -9,6 +9,8 @@ const MOST_FOLDERS = 3000;
 const AT_ONCE = 6;
 /** Until somebody has stopped typing. */
 const PAUSE = 250;
+/** Folders between two numbers that are shown. */
+const RARELY = 50;
 
 async function search(signal: AbortSignal, tell: (folders: number) => void): Promise<void> {
   let [level, seen] = [[""], 0];
@@ -38,13 +40,25 @@ export function useSearch(filter: string): number | null {
   useEffect(() => {
     if (!active) return;
     const control = new AbortController();
+    let last = 0;
+    const tell = (folders: number) => {
+      if (folders - last < RARELY) return;
+      last = folders;
+      setSeen(folders);
+    };
     const timer = setTimeout(() => {
       setSeen(0);
-      void search(control.signal, setSeen).finally(() => control.signal.aborted || setSeen(null));
+      tree.searching = true;
+      void search(control.signal, tell).finally(() => {
+        if (control.signal.aborted) return;
+        tree.searching = false;
+        setSeen(null);
+      });
     }, PAUSE);
     return () => {
       clearTimeout(timer);
       control.abort();
+      tree.searching = false;
       setSeen(null);
     };
   }, [active]);

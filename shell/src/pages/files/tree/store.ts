@@ -20,6 +20,8 @@ export interface Snapshot {
 /** Links of one page whose ends are asked for at once, before anybody opens them. */
 const LINKS_AT_ONCE = 30;
 const LARGEST_PAGE = 10_000;
+/** Between two looks at the tree while folder after folder comes in. */
+const RARELY = 250;
 
 class Tree {
   #state: Snapshot = { model: new Map(), expanded: new Set(), troubles: new Map() };
@@ -28,6 +30,7 @@ class Tree {
   /** What was told while pages were on their way: they may be older than it. */
   #meanwhile: Change[] = [];
   #told = false;
+  searching = false;
 
   constructor() {
     const off = [
@@ -48,11 +51,13 @@ class Tree {
     this.#state = { ...this.#state, ...change };
     if (this.#told) return;
     this.#told = true;
-    // Many pages may come within one frame.
-    queueMicrotask(() => {
+    // Many pages may come within one frame, and thousands while a filter looks everywhere.
+    const tell = () => {
       this.#told = false;
       this.#watchers.forEach((watcher) => watcher());
-    });
+    };
+    if (this.searching) setTimeout(tell, RARELY);
+    else queueMicrotask(tell);
   }
 
   changed(changes: readonly Change[]): void {

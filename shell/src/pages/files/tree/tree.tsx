@@ -45,9 +45,10 @@ export function TreeView({ rows, open, acts, sought, onFolder, onUpload }: Props
   const virtual = useVirtualizer({
     count: rows.length,
     getScrollElement: () => scroll.current,
-    estimateSize: () => height,
-    getItemKey: (index) => rowKey(rows[index]!),
-    overscan: 12,
+    estimateSize: useCallback(() => height, [height]),
+    // The same function while the rows are the same: with another one every row is measured again.
+    getItemKey: useCallback((index: number) => rowKey(rows[index]!), [rows]),
+    overscan: 8,
     paddingStart: 4,
     paddingEnd: 24,
     // The line that is meant is always there, for who hears it.
@@ -114,8 +115,7 @@ export function TreeView({ rows, open, acts, sought, onFolder, onUpload }: Props
       <div role="none" className={css.all} style={{ height: virtual.getTotalSize() }}>
         {virtual.getVirtualItems().map(({ index, start }) => {
           const row = rows[index]!;
-          const style = { height, transform: `translateY(${start}px)` };
-          const shared = { id: idOf(row), index, style, active: index === at };
+          const shared = { id: idOf(row), index, top: start, height, active: index === at };
           if (row.kind !== "entry") return <TreeNote key={rowKey(row)} row={row} {...shared} />;
           return (
             <TreeRow
