@@ -20,6 +20,6 @@ if (!whole()) {
     symlinkSync(shared, modules);
   } else {
     console.log("installing what the desktop needs");
-    execFileSync("npm", ["ci", "--prefer-offline", "--no-audit", "--no-fund"], { cwd: here, stdio: "inherit" });
+    execFileSync("npm", ["install", "--no-save", "--prefer-offline", "--no-audit", "--no-fund"], { cwd: here, stdio: "inherit" });
   }
 }

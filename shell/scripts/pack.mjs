@@ -31,7 +31,7 @@ const stage = join(out, "stage");
 rmSync(stage, { recursive: true, force: true });
 mkdirSync(stage, { recursive: true });
 for (const name of ["package.json", "package-lock.json"]) cpSync(join(here, name), join(stage, name));
-execFileSync("npm", ["ci", "--omit=dev", "--prefer-offline", "--no-audit", "--no-fund", "--silent"], { cwd: stage, stdio: "inherit" });
+execFileSync("npm", ["install", "--omit=dev", "--no-save", "--prefer-offline", "--no-audit", "--no-fund", "--silent"], { cwd: stage, stdio: "inherit" });
 const UNUSED = ["*.map", "*.md", "*.d.ts", "*.d.cts", "*.d.mts", "*.flow", "*.tsbuildinfo", "*/react-dom/umd", "*/__tests__", ".package-lock.json"];
 tar("modules.tar.gz", [...UNUSED.map((name) => `--exclude=${name}`), "-C", stage], ["node_modules"]);
 rmSync(stage, { recursive: true });

@@ -34,7 +34,7 @@ pub(crate) fn build() -> Result<()> {
 
 /// What has to hold for its source: types, unit tests, and what is generated being current.
 pub(crate) fn check() -> Result<()> {
-    npm::install_exactly(SOURCE)?;
+    npm::install(SOURCE)?;
     shell::run(&mut npm::command(SOURCE, &["run", "--silent", "check"])?)
 }
 
@@ -51,7 +51,7 @@ fn build_at(source: &Path, out: &Path) -> Result<()> {
         return Ok(());
     }
     check_node()?;
-    npm::install_exactly(source)?;
+    npm::install(source)?;
     shell::run(&mut npm::command(source, &["run", "--silent", "build"])?)?;
     // Until it is whole again: who stops us in the middle does not leave something that looks done.
     match fs::remove_file(&stamp) {

@@ -19,16 +19,7 @@ pub(crate) fn command(folder: impl AsRef<Path>, words: &[&str]) -> Result<Comman
 
 /// Once for what the lock file names: the account server takes minutes.
 pub(crate) fn install(folder: impl AsRef<Path>) -> Result<()> {
-    // Not `ci`, which wants the builds for every other platform in the lock file too.
-    installed_by(folder.as_ref(), &["install", "--no-save", "--no-progress"])
-}
-
-/// The same, with exactly what the lock file names or nothing.
-pub(crate) fn install_exactly(folder: impl AsRef<Path>) -> Result<()> {
-    installed_by(folder.as_ref(), &["ci", "--no-audit", "--no-fund", "--no-progress"])
-}
-
-fn installed_by(folder: &Path, words: &[&str]) -> Result<()> {
+    let folder = folder.as_ref();
     let place = cargo::root().join(folder);
     let lock = place.join("package-lock.json");
     let wanted = fs::read_to_string(&lock).with_context(|| format!("{}", lock.display()))?;
@@ -36,7 +27,9 @@ fn installed_by(folder: &Path, words: &[&str]) -> Result<()> {
     if fs::read_to_string(&stamp).is_ok_and(|done| done == wanted) {
         return Ok(());
     }
-    let mut command = command(folder, words)?;
+    // Not `ci`, which wants the builds for every other platform in the lock file too.
+    let words = ["install", "--no-save", "--no-audit", "--no-fund", "--no-progress"];
+    let mut command = command(folder, &words)?;
     if let Some(prefix) = node_headers() {
         command.env("npm_config_nodedir", prefix);
     }

@@ -1,13 +1,11 @@
 // Requests to the sandbox this page is of, and to the gateway for what it lets pages read.
 
-import { address, gateway } from "./mount";
+import { address, gateway, type Query } from "./mount";
 import type { components } from "./schema";
 
 export type Schemas = components["schemas"];
 /** A type of the API by its name in docs/openapi.json. */
 export type Of<Name extends keyof Schemas> = Schemas[Name];
-
-type Query = Record<string, string | number | boolean | undefined>;
 
 /** What an answer that is not a success says, in the shape of every API of Nacre. */
 export class Refusal extends Error {
@@ -48,8 +46,7 @@ interface Options extends Omit<RequestInit, "body"> {
 /** Sends a request; throws a `Refusal` unless the answer is a success. */
 export async function request(path: string, options: Options = {}): Promise<Response> {
   const { query, patience = PATIENCE, of = "sandbox", signal, ...init } = options;
-  const url = of === "gateway" ? gateway(path) : address(path);
-  for (const [name, value] of Object.entries(query ?? {})) if (value !== undefined) url.searchParams.set(name, String(value));
+  const url = of === "gateway" ? gateway(path, query) : address(path, query);
   const limit = AbortSignal.timeout(patience);
   const response = await fetch(url, {
     ...init,

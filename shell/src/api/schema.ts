@@ -505,6 +505,25 @@ export interface components {
             uses: components["schemas"]["Use"][];
             why: string;
         };
+        /** @description One of `process`, `page`, `entry`, `modules`. */
+        DesktopCheck: {
+            /** @description What is wrong, for people. */
+            detail?: string | null;
+            name: string;
+            ok: boolean;
+        };
+        /** @description Whether what a sandbox shows at `/` works, as of now. */
+        DesktopHealth: {
+            checks: components["schemas"]["DesktopCheck"][];
+            mode: components["schemas"]["DesktopMode"];
+            /** @description Every check is. */
+            ok: boolean;
+        };
+        /**
+         * @description Whose the page is.
+         * @enum {string}
+         */
+        DesktopMode: "source" | "built" | "app" | "unknown";
         DevMade: {
             copy: components["schemas"]["CopyReport"];
             sandbox: components["schemas"]["SandboxInfo"];
@@ -842,7 +861,7 @@ export interface components {
             created_at: number;
             /** Format: int64 */
             id: number;
-            /** @description `owner`, or the conversation and the call that told it. */
+            /** @description `owner`, `page` for what a page told or reworded, or the conversation and the call that told it. */
             source: string;
             tags: string[];
             text: string;
@@ -1134,12 +1153,37 @@ export interface components {
             /** @description Shown this once. */
             token: string;
         };
+        MalformedPlan: {
+            path: string;
+            reason: string;
+        };
         Mkdir: {
             /** Format: int32 */
             mode?: number | null;
             /** @description Create missing parents and accept a directory that is already there. */
             parents?: boolean;
             path: components["schemas"]["WirePath"];
+        };
+        ModelChoice: {
+            /** @description What a conversation that names none asks. */
+            default?: boolean;
+            /** @description `provider/model`. */
+            model: string;
+            /** @description Why it cannot be asked now. */
+            problem?: string | null;
+        };
+        /** @description What a conversation may be told to ask. */
+        ModelChoices: {
+            /**
+             * @description Those that are known by name, the default first.
+             * @default []
+             */
+            models: components["schemas"]["ModelChoice"][];
+            /**
+             * @description Providers that take models besides those: `provider/` and whatever they call it.
+             * @default []
+             */
+            providers: components["schemas"]["ProviderChoice"][];
         };
         Moved: {
             from: components["schemas"]["WirePath"];
@@ -1161,6 +1205,29 @@ export interface components {
             bytes: number;
             path: components["schemas"]["WirePath"];
         };
+        PlanInfo: {
+            description: string;
+            name: string;
+            /** @description In the workspace. */
+            path?: string | null;
+            source: components["schemas"]["PlanSource"];
+            steps: string[];
+        };
+        /** @description Ways to go about a task that the agent can adopt, with the steps of each. */
+        PlanList: {
+            /**
+             * @description Files of the workspace that are no templates.
+             * @default []
+             */
+            malformed: components["schemas"]["MalformedPlan"][];
+            /**
+             * @description Those of the workspace first.
+             * @default []
+             */
+            plans: components["schemas"]["PlanInfo"][];
+        };
+        /** @enum {string} */
+        PlanSource: "builtin" | "workspace";
         /** @description Whom a policy token is for and what it may do. What is empty or absent does not restrict. */
         PolicyScope: {
             /** @default null */
@@ -1279,6 +1346,8 @@ export interface components {
             port?: number | null;
             /** @description Why it is in that state, for people. */
             reason?: string | null;
+            /** @description `false` when it is ready and no longer answers where it should; absent otherwise. */
+            responding?: boolean | null;
             /**
              * Format: int64
              * @description How often it was started again without anybody asking for it.
@@ -1302,6 +1371,11 @@ export interface components {
         };
         /** @enum {string} */
         ProcessState: "stopped" | "starting" | "ready" | "stopping" | "backing-off" | "crash-looping" | "failed" | "unknown";
+        ProviderChoice: {
+            name: string;
+            /** @description Which ones, with `*` for anything. */
+            patterns: string[];
+        };
         /** @description Somebody who answers model calls, without the key. */
         ProviderInfo: {
             base_url: string;
@@ -1643,6 +1717,18 @@ export interface components {
             source: string;
             title?: string | null;
         };
+        SeedRequest: {
+            /**
+             * @description Put the source in the place of the one that is there.
+             * @default false
+             */
+            replace: boolean;
+        };
+        Seeded: {
+            seeded: boolean;
+            /** @description Why it was not. */
+            why?: string | null;
+        };
         /** @description Refused with `unavailable` while a turn is under way. */
         SendMessage: {
             /** @default  */
@@ -1925,6 +2011,13 @@ export interface components {
              * @default false
              */
             rollback: boolean;
+        };
+        /** @description The last line of `GET /admin/sandboxes/swap/checks`. A stream that ends without one broke off. */
+        SwapVerdict: {
+            /** @description Whether a swap would go through. */
+            ok: boolean;
+            /** @description In a sentence, for people. */
+            verdict: string;
         };
         Swapped: {
             checks: components["schemas"]["SwapCheck"][];

@@ -20,8 +20,10 @@ export function Dialog({ title, open, onClose, children, acts, wide }: DialogPro
   const dialog = useRef<HTMLDialogElement>(null);
   const name = useId();
   useEffect(() => {
-    if (open) dialog.current?.showModal();
-    else dialog.current?.close();
+    if (!open) return;
+    dialog.current?.showModal();
+    // React has no such attribute in the page, so the dialog would begin at its first button.
+    dialog.current?.querySelector<HTMLElement>("[data-first]")?.focus();
   }, [open]);
   if (!open) return null;
   return (
@@ -175,7 +177,7 @@ export function Confirm({ title, open, words, act, danger, onClose }: { title: s
           <Button onClick={onClose}>Cancel</Button>
           <Button
             look={danger ? "danger" : "primary"}
-            autoFocus
+            data-first
             onClick={() => {
               act.run();
               onClose();

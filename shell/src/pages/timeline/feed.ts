@@ -14,7 +14,7 @@ const KINDS: Record<Exclude<WhoFilter, "all">, readonly WhoKind[]> = {
   unknown: ["unknown", "first"],
 };
 
-export const isWhoFilter = (word: string | null): word is WhoFilter => word === "all" || (word !== null && word in KINDS);
+export const isWhoFilter = (word: string | null): word is WhoFilter => word === "all" || (word !== null && Object.hasOwn(KINDS, word));
 
 export const isBy = (checkpoint: Checkpoint, who: WhoFilter): boolean => who === "all" || KINDS[who].includes(whoOf(checkpoint).kind);
 

@@ -11,6 +11,9 @@ import { Counts } from "./row";
 import { useTitles } from "./use-feed";
 import { filesIn, titleOf, whoOf, WHO_ICONS, type Author, type Checkpoint } from "./words";
 
+/** Whoever had it done comes before how it was done. */
+const ORDER: readonly Author["kind"][] = ["conversation", "ssh", "command", "api"];
+
 export function Headline({ checkpoint, first }: { checkpoint: Checkpoint; first?: string | undefined }) {
   const titles = useTitles();
   const title = titleOf(checkpoint, first, titles);
@@ -30,7 +33,7 @@ export function Headline({ checkpoint, first }: { checkpoint: Checkpoint; first?
         {checkpoint.undone && <Badge>undone since</Badge>}
       </div>
       <ul className={css.authors}>
-        {authors.map((author, index) => (
+        {[...authors].sort((a, b) => ORDER.indexOf(a.kind) - ORDER.indexOf(b.kind)).map((author, index) => (
           <AuthorItem key={index} author={author} titles={titles} />
         ))}
         {cause.kind === "undo" && cause.of.slice(0, 10).map((id) => <Related key={id} icon="undo" words="Took back" id={id} />)}

@@ -45,6 +45,7 @@ export const Moment = memo(function Moment({ checkpoint, last, titles, href, sta
         <span className={css.bead}>
           <Icon name={WHO_ICONS[who.kind]} size={15} />
         </span>
+        <span className="unseen">By {who.words}: </span>
       </span>
       <span className={css.words}>
         <span className={css.line}>

@@ -55,22 +55,22 @@ export default function Timeline({ rest, query }: { rest: string; query: URLSear
     >
       <div className={css.frame}>
         <div className={css.page}>
-        <section className={classes(css.list, detailed && css.away)} aria-label="Moments">
-          <HistoryNotice />
-          <Filters shown={shown} />
-          <FeedList feed={feed} rows={rows} shown={shown} picking={picking} onChoose={choose} onCancel={() => setPicking(false)} />
-        </section>
-        <section className={classes(css.detail, !detailed && css.away)} aria-label="The moment that is open">
-          {shown.id === null ? (
-            <Empty icon="timeline" title="Choose a moment">
-              You see what changed then, and can undo it, or go back to how everything was.
-            </Empty>
-          ) : shown.compare !== null ? (
-            <Compare key={`${shown.id}-${shown.compare}`} shown={shown} other={shown.compare} />
-          ) : (
-            <Detail key={shown.id} id={shown.id} known={feed.checkpoints.find(({ id }) => id === shown.id)} shown={shown} onCompare={() => setPicking(true)} />
-          )}
-        </section>
+          <section className={classes(css.list, detailed && css.away)} aria-label="Moments">
+            <HistoryNotice />
+            <Filters shown={shown} />
+            <FeedList feed={feed} rows={rows} shown={shown} picking={picking} onChoose={choose} onCancel={() => setPicking(false)} />
+          </section>
+          <section className={classes(css.detail, !detailed && css.away)} aria-label="The moment that is open">
+            {shown.id === null ? (
+              <Empty icon="timeline" title="Choose a moment">
+                You see what changed then, and can undo it, or go back to how everything was.
+              </Empty>
+            ) : shown.compare !== null ? (
+              <Compare key={`${shown.id}-${shown.compare}`} shown={shown} other={shown.compare} />
+            ) : (
+              <Detail key={shown.id} id={shown.id} known={feed.checkpoints.find(({ id }) => id === shown.id)} shown={shown} onCompare={() => setPicking(true)} />
+            )}
+          </section>
         </div>
       </div>
       <Conflicts />

@@ -74,7 +74,6 @@ export default function Editor({ path, initial, base, line, onReady, onEdited }:
       made.destroy();
     };
     // A file that is opened again is another editor; its text is kept by `replace` from then on.
-    // eslint-disable-next-line react-hooks/exhaustive-deps
   }, [path, initial]);
 
   useEffect(() => {

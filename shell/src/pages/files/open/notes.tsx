@@ -10,20 +10,31 @@ import { WHO_ICONS } from "../../timeline/words";
 import type { Acts } from "../acts/use-acts";
 import { write, type Stat } from "../calls";
 import css from "../files.module.css";
+import { setDraft, useDrafts } from "../drafts";
 import { useMarks } from "../marks.live";
 import { nameOf } from "../paths";
 import { FileBar } from "./bar";
 
 export function Missing({ path }: { path: string }) {
+  const draft = useDrafts().get(path);
   return (
     <Empty
       icon="file"
       title={`There is no ${nameOf(path)}`}
       action={
         <div className={css.acts}>
-          <Button icon="plus" onClick={() => void write(path, "", "new").catch(sayError)}>
-            Create it
-          </Button>
+          {draft ? (
+            <>
+              <Button look="primary" onClick={() => void write(path, draft.text, "new").then(() => setDraft(path, null)).catch(sayError)}>
+                Save what you had not saved
+              </Button>
+              <Button onClick={() => setDraft(path, null)}>Let it go</Button>
+            </>
+          ) : (
+            <Button icon="plus" onClick={() => void write(path, "", "new").catch(sayError)}>
+              Create it
+            </Button>
+          )}
           <LinkButton icon="timeline" href={to("timeline", "", { path })}>
             Its history
           </LinkButton>

@@ -5,6 +5,7 @@ import { classes } from "../../../ui/basics";
 import { Icon } from "../../../ui/icons";
 import type { MenuItem } from "../../../ui/overlay";
 import ui from "../../../ui/ui.module.css";
+import css from "./tree.module.css";
 
 export interface MenuPlace {
   x: number;
@@ -45,7 +46,7 @@ export function ContextMenu({ place, onClose }: { place: MenuPlace; onClose: () 
     all[(all.indexOf(document.activeElement as HTMLButtonElement) + by + all.length) % all.length]?.focus();
   };
   return (
-    <div ref={list} popover="manual" role="menu" aria-label={place.label} className={ui.menu} onKeyDown={press}>
+    <div ref={list} popover="manual" role="menu" aria-label={place.label} className={classes(ui.menu, css.menu)} onKeyDown={press}>
       {place.items.map((item) => (
         <button
           key={item.label}

@@ -18,10 +18,13 @@ function inWords({ deed, who, at }: Mark, now: number): string {
   return `${WORDS[deed]}${who ? ` by ${who.words}` : ""}, ${when}`;
 }
 
+/** What came just now comes with a movement; what is scrolled into view does not. */
+const FRESH = 3000;
+
 /** Who and when, beside the name. */
 export function FileMark({ mark, now }: { mark: Mark; now: number }) {
   return (
-    <span className={css.mark} data-who={mark.who?.kind ?? "nobody"} title={`${inWords(mark, now)} (${exactly(mark.at)})`}>
+    <span className={css.mark} data-who={mark.who?.kind ?? "nobody"} data-fresh={Date.now() - mark.at < FRESH || undefined} title={`${inWords(mark, now)} (${exactly(mark.at)})`}>
       <span aria-hidden="true" className={css.age}>
         {mark.deed === "added" && now - mark.at < 60_000 ? "new" : age(mark.at, now)}
       </span>

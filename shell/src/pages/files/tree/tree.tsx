@@ -99,42 +99,42 @@ export function TreeView({ rows, open, acts, sought, onFolder, onUpload }: Props
   };
   return (
     <>
-    <div
-      ref={scroll}
-      role="tree"
-      aria-label="Files"
-      tabIndex={0}
-      aria-activedescendant={at >= 0 ? idOf(rows[at]!) : undefined}
-      className={css.tree}
-      data-target={drag.target === "" || undefined}
-      onKeyDown={keys}
-      onClick={click}
-      onFocus={(event) => event.target === event.currentTarget && at < 0 && rows.length > 0 && setActive(rowKey(rows[0]!))}
-      {...drag.handlers}
-    >
-      <div role="none" className={css.all} style={{ height: virtual.getTotalSize() }}>
-        {virtual.getVirtualItems().map(({ index, start }) => {
-          const row = rows[index]!;
-          const shared = { id: idOf(row), index, top: start, height, active: index === at };
-          if (row.kind !== "entry") return <TreeNote key={rowKey(row)} row={row} {...shared} />;
-          return (
-            <TreeRow
-              key={row.path}
-              row={row}
-              {...shared}
-              open={row.path === open}
-              dirty={drafts.has(row.path)}
-              target={drag.target === row.path}
-              mark={row.folder ? (row.expanded ? undefined : marks.folders.get(row.path)) : marks.files.get(row.path)}
-              now={now}
-              sought={sought}
-              onMenu={showMenu}
-            />
-          );
-        })}
+      <div
+        ref={scroll}
+        role="tree"
+        aria-label="Files"
+        tabIndex={0}
+        aria-activedescendant={at >= 0 ? idOf(rows[at]!) : undefined}
+        className={css.tree}
+        data-target={drag.target === "" || undefined}
+        onKeyDown={keys}
+        onClick={click}
+        onFocus={(event) => event.target === event.currentTarget && at < 0 && rows.length > 0 && setActive(rowKey(rows[0]!))}
+        {...drag.handlers}
+      >
+        <div role="none" className={css.all} style={{ height: virtual.getTotalSize() }}>
+          {virtual.getVirtualItems().map(({ index, start }) => {
+            const row = rows[index]!;
+            const shared = { id: idOf(row), index, top: start, height, active: index === at };
+            if (row.kind !== "entry") return <TreeNote key={rowKey(row)} row={row} {...shared} />;
+            return (
+              <TreeRow
+                key={row.path}
+                row={row}
+                {...shared}
+                open={row.path === open}
+                dirty={drafts.has(row.path)}
+                target={drag.target === row.path}
+                mark={row.folder ? (row.expanded ? undefined : marks.folders.get(row.path)) : marks.files.get(row.path)}
+                now={now}
+                sought={sought}
+                onMenu={showMenu}
+              />
+            );
+          })}
+        </div>
       </div>
-    </div>
-    {menu && <ContextMenu place={menu} onClose={closeMenu} />}
+      {menu && <ContextMenu place={menu} onClose={closeMenu} />}
     </>
   );
 }
