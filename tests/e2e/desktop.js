@@ -49,8 +49,8 @@ export function script(words, calls, end) {
 }
 
 /** Whether the runtime of live is ready. */
-async function runs(computer, name = "live") {
-  const { processes } = await computer.json("process", "list", "--sandbox", name);
+async function runs(computer) {
+  const { processes } = await computer.json("process", "list");
   return processes.some((process) => process.name === "runtime" && process.state === "ready");
 }
 
