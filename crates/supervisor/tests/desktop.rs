@@ -191,7 +191,7 @@ async fn one_that_hangs_is_noticed_and_so_is_that_it_goes_on() {
     signal(pid, Signal::STOP);
     let deaf = until_responding(&mut story, Some(false)).await;
     assert_eq!(deaf.state, ProcessState::Ready);
-    assert_eq!(deaf.reason.as_deref(), Some("it no longer answers"));
+    assert_eq!(deaf.reason.as_deref(), Some("/up no longer answers"));
     let page = look(&story.supervisor, "", "/").await;
     assert_eq!(page.status, 503);
     assert!(page.body.contains("/supervisor/rescue"), "{}", page.body);

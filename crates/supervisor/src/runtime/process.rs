@@ -98,7 +98,7 @@ impl Process {
             state,
             reason: self.reason(state),
             since: self.since,
-            responding: self.deaf.then_some(false),
+            responding: (self.deaf && state == ProcessState::Ready).then_some(false),
             pid: self.pid,
             exit_code: self.last_end.as_ref().and_then(|end| end.exit_code),
             restarts: self.policy.restarts,
@@ -122,7 +122,9 @@ impl Process {
                 (Some(port), None) => format!("nothing listens on port {port} yet"),
                 (Some(port), Some(path)) => format!("{path} on port {port} does not answer yet"),
             }),
-            ProcessState::Ready if self.deaf => Some("it no longer answers".to_owned()),
+            ProcessState::Ready if self.deaf => {
+                Some(format!("{} no longer answers", self.ready_path().unwrap_or_default()))
+            }
             ProcessState::Ready | ProcessState::Unknown => None,
             ProcessState::Stopping => Some("it was asked to end".to_owned()),
             ProcessState::Stopped
