@@ -47,7 +47,7 @@ test("an index.html that is gone, and the page is loaded again", () => story({ b
 
 test("modules that are gone", () => story({ breaks: "rm -rf shell/node_modules" }));
 
-test("a dev server that ends, and cannot start", () => story({ breaks: "echo 'throw new Error(\"no start\")' > shell/vite.config.ts; pkill -f node_modules/.bin/vite || pkill -f vite" }));
+test("a dev server that ends, and cannot start", () => story({ breaks: "echo 'throw new Error(\"no start\")' > shell/vite.config.ts; pkill -x node" }));
 
 test("a dev server that hangs", () => story({ breaks: "echo 'while (true);' > shell/vite.config.ts" }));
 

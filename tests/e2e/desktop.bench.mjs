@@ -19,7 +19,7 @@ const BREAKS = {
   "a page that throws": `sed -i 's/export function App() {/&\\n  throw new Error("no frame");/' shell/src/app/app.tsx`,
   "index.html is gone": "rm shell/index.html",
   "modules are gone": "rm -rf shell/node_modules",
-  "the dev server cannot start": "echo 'throw new Error(\"no start\")' > shell/vite.config.ts; pkill -f vite",
+  "the dev server cannot start": "echo 'throw new Error(\"no start\")' > shell/vite.config.ts; pkill -x node",
   "the dev server hangs": "echo 'while (true);' > shell/vite.config.ts",
 };
 

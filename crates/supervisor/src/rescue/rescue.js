@@ -7,6 +7,8 @@ const { prefix: mount, ...flags } = document.body.dataset;
 const is = (flag) => flag in flags;
 const at = (id) => document.getElementById(id);
 const PAUSE = 1000;
+/** Where in the desktop somebody was, which an address of this page does not keep. */
+const PLACE = "nacre-place";
 /** In a row, before it is believed: right after an order things are still as they were. */
 const ENOUGH = 2;
 let well = 0;
@@ -67,6 +69,14 @@ function judge(ok) {
   if (!stays && !document.hidden) back();
 }
 
+function recalled() {
+  try {
+    const place = location.hash || sessionStorage.getItem(PLACE) || "";
+    sessionStorage.removeItem(PLACE);
+    return place;
+  } catch { return location.hash; }
+}
+
 let going = null;
 function back() {
   if (going) return;
@@ -77,7 +87,7 @@ function back() {
     if (last && Date.now() - last.at < 30000) wait = Math.min(Math.max(last.wait * 2, 1000), 20000);
     sessionStorage.setItem("nacre-back", JSON.stringify({ at: Date.now(), wait }));
   } catch { /* Without storage there is nothing to remember. */ }
-  going = setTimeout(() => location.replace(`${mount}/`), wait);
+  going = setTimeout(() => location.replace(`${mount}/${recalled()}`), wait);
 }
 
 at("stay").addEventListener("click", () => {
@@ -88,6 +98,7 @@ at("stay").addEventListener("click", () => {
 for (const form of document.forms) {
   form.addEventListener("submit", (event) => {
     clearTimeout(going);
+    try { if (location.hash) sessionStorage.setItem(PLACE, location.hash); } catch { /* It is a comfort. */ }
     // Twice would undo two changes.
     if (form.dataset.sent) event.preventDefault();
     form.dataset.sent = "yes";
