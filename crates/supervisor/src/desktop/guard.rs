@@ -76,11 +76,12 @@ async fn insert(mut body: Body, script: &str) -> Body {
         let frame = body.frame().await;
         let ended = frame.is_none();
         match frame {
-            Some(Ok(frame)) => match frame.into_data() {
-                Ok(data) => begun.extend_from_slice(&data),
-                // Trailers: nothing follows them.
-                Err(_) => {}
-            },
+            Some(Ok(frame)) => {
+                // Or trailers, which nothing follows.
+                if let Ok(data) = frame.into_data() {
+                    begun.extend_from_slice(&data);
+                }
+            }
             // Who reads on finds it broken.
             Some(Err(error)) => {
                 return Continued { begun: begun.into(), rest: Err(Some(error)) }.into();

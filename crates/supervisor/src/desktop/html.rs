@@ -75,8 +75,8 @@ impl<'a> Tags<'a> {
             let Some(found) = self.html[self.at..].find('<') else { return Next::End };
             let start = self.at + found;
             let rest = &self.html[start..];
-            let end = if rest.starts_with("<!--") {
-                rest[4..].find("-->").map(|end| end + 7)
+            let end = if let Some(comment) = rest.strip_prefix("<!--") {
+                comment.find("-->").map(|end| end + 7)
             } else if rest.starts_with("<!") || rest.starts_with("<?") {
                 rest.find('>').map(|end| end + 1)
             } else if rest.len() < 4 && "<!--".starts_with(rest) {

@@ -88,7 +88,7 @@ struct Inner {
 /// Who owns the pages.
 #[derive(Debug)]
 pub(crate) enum Pages {
-    App(App),
+    App(Box<App>),
     /// The built copy, because `nacre.toml` says so.
     Built,
     /// There is no app.
@@ -280,7 +280,7 @@ impl Runtime {
         let view = self.inner.view.borrow();
         let entry = view.processes.get(&mount.process());
         match entry.and_then(|entry| Some((entry, entry.info.port?))) {
-            Some((entry, port)) => Pages::App(App { entry: entry.clone(), port }),
+            Some((entry, port)) => Pages::App(Box::new(App { entry: entry.clone(), port })),
             None if view.built => Pages::Built,
             None if view.config_error.is_some() => Pages::Unknown,
             None => Pages::Nobody,
