@@ -3,7 +3,7 @@
 // Keeps the states of processes current, and goes back to the desktop when that is well again. The page
 // does everything else without this.
 
-const { prefix, ...flags } = document.body.dataset;
+const { prefix: mount, ...flags } = document.body.dataset;
 const is = (flag) => flag in flags;
 const at = (id) => document.getElementById(id);
 const PAUSE = 1000;
@@ -18,7 +18,7 @@ for (const log of document.querySelectorAll(".output")) log.scrollTop = log.scro
 
 async function ask(path) {
   const options = { headers: { accept: "application/json" }, signal: AbortSignal.timeout(5000) };
-  const answer = await fetch(`${prefix}/supervisor/${path}`, options);
+  const answer = await fetch(`${mount}/supervisor/${path}`, options);
   if (!answer.ok) throw new Error(`the answer was ${answer.status}`);
   return answer.json();
 }
@@ -77,7 +77,7 @@ function back() {
     if (last && Date.now() - last.at < 30000) wait = Math.min(Math.max(last.wait * 2, 1000), 20000);
     sessionStorage.setItem("nacre-back", JSON.stringify({ at: Date.now(), wait }));
   } catch { /* Without storage there is nothing to remember. */ }
-  going = setTimeout(() => location.replace(`${prefix}/`), wait);
+  going = setTimeout(() => location.replace(`${mount}/`), wait);
 }
 
 at("stay").addEventListener("click", () => {
