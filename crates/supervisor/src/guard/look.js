@@ -56,7 +56,7 @@ async function lookAtProcesses() {
   if (app) {
     instance = app.name;
     phase = app.state;
-    if (typeof app.directory === "string") directory = app.directory;
+    if (typeof app.directory === "string") directory = app.directory.replace(/\/$/, "");
   }
   ofConfig(error);
 }

@@ -66,6 +66,13 @@ fn nothing_that_others_wrote_becomes_markup() {
 }
 
 #[test]
+fn the_script_has_no_place_that_would_be_filled() {
+    for place in ["{style}", "{own}", "{nonce}", "{prefix}", "{flags}", "{refresh}", "{sections}"] {
+        assert!(!SCRIPT.contains(place) && !OWN_STYLE.contains(place), "{place}");
+    }
+}
+
+#[test]
 fn every_address_is_below_where_the_sandbox_is_mounted() {
     let html = render("abc", "/dev", &Asked::default(), &seen("a"));
     let addresses = html.split(" href=\"").chain(html.split(" action=\"")).skip(1);
