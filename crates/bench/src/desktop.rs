@@ -67,23 +67,35 @@ fn rows(measured: &Measured) -> Vec<Row> {
         Row::lower("a file is written to the changed pixel, p95", "ms", ours.percentile(95))
             .peer("vite on the host", bare.percentile(95))
             .samples(ours.count()),
-        Row::lower("broken until Undo is offered, the slowest way", "ms", worst(&measured.undo_offered))
-            .target(UNDO_MS)
-            .samples(measured.undo_offered.len()),
+        Row::lower(
+            "broken until Undo is offered, the slowest way",
+            "ms",
+            worst(&measured.undo_offered),
+        )
+        .target(UNDO_MS)
+        .samples(measured.undo_offered.len()),
     ];
     for (way, took) in &measured.undo_offered {
         rows.push(Row::lower(format!("broken until Undo is offered: {way}"), "ms", Some(*took)));
     }
     rows.push(
-        Row::lower("from Undo to a desktop that works, the slowest way", "ms", worst(&measured.undo_done))
-            .samples(measured.undo_done.len()),
+        Row::lower(
+            "from Undo to a desktop that works, the slowest way",
+            "ms",
+            worst(&measured.undo_done),
+        )
+        .samples(measured.undo_done.len()),
     );
     let kilobytes = measured.first_load_bytes / 1e3;
     rows.push(
         Row::lower("first load of the built desktop, JavaScript, gzipped", "KB", Some(kilobytes))
             .target(FIRST_LOAD_KB),
     );
-    rows.push(Row::lower("nacre up on a new computer to a desktop", "ms", Some(measured.first_page)));
+    rows.push(Row::lower(
+        "nacre up on a new computer to a desktop",
+        "ms",
+        Some(measured.first_page),
+    ));
     let source = Some(measured.first_source);
     rows.push(Row::lower("nacre up on a new computer to the one from its source", "ms", source));
     rows

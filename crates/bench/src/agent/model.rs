@@ -23,8 +23,7 @@ pub(super) const TALKS: &str = "talk and talk";
 
 const CALL: &str = r#"{"id":"c1","object":"chat.completion.chunk","created":1,"model":"m","choices":[{"index":0,"delta":{"role":"assistant","tool_calls":[{"index":0,"id":"call_1","type":"function","function":{"name":"NAME","arguments":"ARGUMENTS"}}]},"finish_reason":null}]}"#;
 /// JSON in a string of JSON.
-const TALK: &str =
-    r#"{\"command\":\"for i in $(seq 60); do echo line $i; sleep 0.002; done\"}"#;
+const TALK: &str = r#"{\"command\":\"for i in $(seq 60); do echo line $i; sleep 0.002; done\"}"#;
 const CALLED: &str = r#"{"id":"c1","object":"chat.completion.chunk","created":1,"model":"m","choices":[{"index":0,"delta":{},"finish_reason":"tool_calls"}],"usage":{"prompt_tokens":1,"completion_tokens":1,"total_tokens":2}}"#;
 const WORD: &str = r#"{"id":"c1","object":"chat.completion.chunk","created":1,"model":"m","choices":[{"index":0,"delta":{"role":"assistant","content":"Done."},"finish_reason":null}]}"#;
 const SAID: &str = r#"{"id":"c1","object":"chat.completion.chunk","created":1,"model":"m","choices":[{"index":0,"delta":{},"finish_reason":"stop"}],"usage":{"prompt_tokens":1,"completion_tokens":1,"total_tokens":2}}"#;

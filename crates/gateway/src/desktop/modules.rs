@@ -213,6 +213,9 @@ mod tests {
         names
     }
 
+    /// Puts something into an archive.
+    type Fill<'a> = &'a dyn Fn(&mut Builder<&mut Vec<u8>>);
+
     #[test]
     fn what_was_packed_is_there_open_to_all_and_left_alone_afterwards() {
         let data = tempfile::tempdir().unwrap();
@@ -245,7 +248,7 @@ mod tests {
     #[test]
     fn what_leads_out_of_the_folder_is_refused_and_nothing_is_left() {
         let data = tempfile::tempdir().unwrap();
-        let cases: [(&str, &dyn Fn(&mut Builder<&mut Vec<u8>>)); 4] = [
+        let cases: [(&str, Fill<'_>); 4] = [
             ("absolute", &|builder| file(builder, "/escaped", 0o644, b"x")),
             ("above", &|builder| file(builder, "node_modules/../../escaped", 0o644, b"x")),
             ("link", &|builder| link(builder, "node_modules/a", "/etc/passwd")),

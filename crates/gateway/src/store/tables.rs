@@ -279,7 +279,7 @@ mod tests {
         store.keep_after_run(&id).await.unwrap();
         let kept = Some(RunTie { id: "run-sb-1".to_owned(), kept: true });
         assert_eq!(store.sandboxes().await.unwrap()[0].run, kept);
-        assert_eq!(store.unseeded().await.unwrap(), [id.clone()]);
+        assert_eq!(store.unseeded().await.unwrap(), std::slice::from_ref(&id));
         store.set_seeded(&id).await.unwrap();
         assert_eq!(store.unseeded().await.unwrap(), []);
         store.delete(&id).await.unwrap();

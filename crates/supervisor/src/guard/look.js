@@ -4,6 +4,8 @@
 let directory = "/workspace/shell";
 let instance = "runtime";
 let phase = null;
+/** Command lines of the processes themselves: what they write is not what somebody did. */
+let own = [];
 let timer = null;
 let since = null;
 /** Files were, since the page was last looked at. */
@@ -53,6 +55,7 @@ async function lookAtProcesses() {
   const { processes, config_error: error } = await ask("supervisor/processes");
   const mount = base.pathname.split("/").filter(Boolean).join("/");
   const app = processes.find(({ name }) => mount && name === `runtime@${mount}`) ?? processes.find(({ name }) => name === "runtime");
+  own = processes.map(({ command }) => command);
   if (app) {
     instance = app.name;
     phase = app.state;

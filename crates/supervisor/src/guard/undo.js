@@ -18,13 +18,18 @@ function who({ cause, authors }) {
   return "something in the background";
 }
 
-/** The newest change that stands, of what is broken if that is known. */
+const isOwn = ({ authors }) => authors.length > 0 && authors.every(({ kind, line }) => kind === "command" && own.includes(line.trim()));
+
+/** The newest change that stands, of what is broken if that is known; with what the desktop's own processes
+    wrote since, such as files that they made again. */
 async function findTarget() {
   const within = current()[0]?.file === "nacre.toml" ? "nacre.toml" : directory;
   for (const query of [`limit=20&path=${encodeURIComponent(within)}`, "limit=20"]) {
     const { checkpoints } = await ask(`supervisor/history?${query}`);
-    const target = checkpoints.find(({ cause, undone }) => !undone && ["change", "restore"].includes(cause.kind));
-    if (target) return target;
+    const standing = checkpoints.filter(({ cause, undone }) => !undone && ["change", "restore"].includes(cause.kind));
+    const index = standing.findIndex((checkpoint) => !isOwn(checkpoint));
+    if (index >= 0) return { ...standing[index], all: standing.slice(0, index + 1).map(({ id }) => id) };
+    if (standing.length > 0) return { ...standing[0], all: [standing[0].id] };
   }
   return null;
 }
@@ -52,7 +57,7 @@ async function describeUndo() {
 
 /** Which one is known in a moment; until then it is the last. */
 function takeBack(target = panel.target, choice = "ask") {
-  const what = target ? { checkpoints: [target.id] } : { last: 1 };
+  const what = target ? { checkpoints: target.all } : { last: 1 };
   carryOut("Undoing.", async () => {
     const { conflicts } = await send("supervisor/history/undo", { ...what, on_conflict: choice });
     if (!conflicts.length) return;

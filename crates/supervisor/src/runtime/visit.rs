@@ -114,12 +114,7 @@ fn prepared(
 }
 
 /// What the guard makes of an answer.
-async fn looked_after(
-    app: &App,
-    rescue: &Rescue,
-    asked: &Asked,
-    response: Response,
-) -> Response {
+async fn looked_after(app: &App, rescue: &Rescue, asked: &Asked, response: Response) -> Response {
     if !app.entry.spec.guard || !asked.to_look {
         return response;
     }
