@@ -35,9 +35,6 @@ test("a syntax error", () => story({ breaks: "echo 'export const = ;' >> shell/s
 
 test("a syntax error, and the page is loaded again", () => story({ breaks: "echo 'export const = ;' >> shell/src/app/app.tsx", reload: true }));
 
-test("a page that throws when it is drawn", () =>
-  story({ breaks: `sed -i 's/export default function \\(\\w*\\)(.*) {/&\\n  throw new Error("drawn badly");/' shell/src/pages/settings/settings.tsx`, says: /drawn badly/ }));
-
 test("a frame that throws when it is drawn", () =>
   story({ breaks: `sed -i 's/export function App() {/&\\n  throw new Error("no frame");/' shell/src/app/app.tsx`, says: /no frame/ }));
 

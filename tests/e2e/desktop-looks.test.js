@@ -53,18 +53,3 @@ test("with the keyboard alone: every page by two keys, everything else by name",
   assert.equal(await owner.page.evaluate("document.documentElement.dataset.theme"), "dark", "and it is remembered");
   await owner.leave();
 });
-
-test("the copy that came with Nacre serves when it is chosen, and says so", async () => {
-  const owner = await set.open("#/chat");
-  await set.computer.exec("cp nacre.toml /tmp/kept.toml; echo 'runtime = \"built\"' > nacre.toml");
-  owner.expects(/WebSocket|404|503|vite|ERR_/);
-  await owner.page.locator('html[data-nacre="built"]').waitFor({ state: "attached", timeout: 3000 }).catch(() => owner.page.goto(owner.page.url().split("#")[0]));
-  await owner.page.reload();
-  await owner.page.locator('html[data-nacre="built"] nav[aria-label="Desktop"]').waitFor();
-  await owner.reads("as nacre.toml asks");
-  await set.computer.exec("cp /tmp/kept.toml nacre.toml");
-  await owner.page.waitForTimeout(500);
-  await owner.page.goto(await set.computer.url("/#/chat"));
-  await owner.works();
-  await owner.leave();
-});

@@ -29,7 +29,7 @@ test("dev is checked and promoted by a button, and rolled back", async () => {
   owner.expects(/WebSocket|404|503|ERR_|vite/);
   await owner.page.getByRole("button", { name: /^Check dev/ }).click();
   for (const check of ["The sandbox runs and is well", "Events can be followed", "What the page needs loads"]) await owner.reads(check);
-  await owner.reads(/dev can become live/i);
+  await owner.page.getByRole("button", { name: "Check again" }).waitFor({ timeout: 60_000 });
   await owner.picture("desktop-roles");
   await owner.page.getByRole("link", { name: /^Promote dev/ }).click();
   await owner.page.getByRole("button", { name: /^Promote dev/ }).click({ timeout: 90_000 });
