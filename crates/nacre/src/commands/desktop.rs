@@ -13,13 +13,13 @@ use crate::output;
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
-The desktop is a program in /workspace/shell that you and the agent may change; what is changed shows
-at once, and `nacre undo` takes it back. Nacre also carries a built copy, which is shown while the
-program starts, when it fails, where there is no Node, and with `runtime = \"built\"` in
+The desktop is a program in /workspace/shell that you and the agent may change; what is changed
+shows at once, and `nacre undo` takes it back. Nacre also carries a built copy, which is shown while
+the program starts, when it fails, where there is no Node, and with `runtime = \"built\"` in
 /workspace/nacre.toml.
 
-A new computer gets the source by itself; `nacre up --desktop-seed false` or `[desktop] seed = false`
-in nacre.toml leaves its workspace empty.
+A new computer gets the source by itself; `nacre up --desktop-seed false` or `[desktop] seed =
+false` in nacre.toml leaves its workspace empty.
 
 Examples:
   nacre desktop status

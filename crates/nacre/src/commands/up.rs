@@ -158,6 +158,7 @@ struct Report {
 pub(crate) fn run(command: Up, context: &Context) -> Result<ExitCode> {
     let began = Instant::now();
     prepare_data_dir(&context.data_dir)?;
+    let seed = command.desktop_seed()?;
     if command.detach {
         return detach(&command, context);
     }
@@ -167,7 +168,7 @@ pub(crate) fn run(command: Up, context: &Context) -> Result<ExitCode> {
     }
     let raw = RawConfig::load(&context.data_dir, context.config.as_deref())?;
     let mut config = raw.resolve(context.data_dir.clone(), command.front.clone())?;
-    if let Some(seed) = command.desktop_seed()? {
+    if let Some(seed) = seed {
         config.gateway.desktop.seed = seed;
     }
     config.gateway.reload_models = Some(reload(context));
