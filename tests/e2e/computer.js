@@ -10,12 +10,10 @@ import { promisify } from "node:util";
 const PROGRAM = process.env.NACRE_BIN;
 const LARGEST_OUTPUT = 64 * 1024 * 1024;
 
-/** Most tests begin with an empty workspace. */
-const EMPTY = "[desktop]\nseed = false\n";
 
 export class Computer {
   #data;
-  #config = EMPTY;
+  #config = "";
   #program = [PROGRAM];
   #stopped = false;
   #seed = "false"; // Most tests begin with an empty workspace.

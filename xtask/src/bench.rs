@@ -7,7 +7,7 @@ use anyhow::{Result, bail};
 
 use crate::builds::{self, Built};
 use crate::tools::{self, For};
-use crate::{cargo, python, shell};
+use crate::{cargo, npm, python, shell};
 
 pub(crate) fn run(args: &[String]) -> Result<()> {
     let Some(name) = args.iter().find(|arg| !arg.starts_with('-')) else {
@@ -19,10 +19,15 @@ pub(crate) fn run(args: &[String]) -> Result<()> {
         "gateway" => For::BenchGateway,
         "egress" => For::BenchEgress,
         "provider" => For::BenchProvider,
+        "desktop" => For::Browser,
         _ => For::BenchSandbox,
     };
     tools::ensure(&[For::Build, For::Bench, peers])?;
     let built = builds::release()?;
+    if name == "desktop" {
+        npm::install("tests/e2e")?;
+        npm::install("tests/models")?;
+    }
     let mut bench = harness(&built)?;
     bench.args(args);
     if name == "provider" {

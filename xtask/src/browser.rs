@@ -14,6 +14,8 @@ pub(crate) fn run(guest: &Path, python: &Path) -> Result<()> {
     let nacre = builds::debug(guest)?;
     npm::install("tests/e2e")?;
     npm::install("tests/atproto")?;
+    // Its model server is the one that the desktop is tested with.
+    npm::install("tests/models")?;
     let pictures = cargo::target_dir().join("e2e");
     let mut suite = npm::command("tests/e2e", &["test"])?;
     suite.env(PROGRAM_VARIABLE, nacre).env(PICTURES_VARIABLE, &pictures);

@@ -36,7 +36,7 @@ cargo xtask COMMAND
   install [--prefix DIR]     build, then copy binary, completions and man pages (/usr/local)
   test [--quick] [FILTER]    install what the tests need and run all of them
   bench NAME [--quick]       measure against peers, write bench/results/NAME.json
-                             (sandbox, history, gateway, provider)
+                             (sandbox, history, gateway, provider, agent, desktop)
   bench sandbox --only PART  one part: start, crowd, exec, memory, watch, up or files
   soak [--execs N] [--cycles N]
                              thousands of commands and sandboxes; fails when anything grows
