@@ -10,7 +10,6 @@ import { promisify } from "node:util";
 const PROGRAM = process.env.NACRE_BIN;
 const LARGEST_OUTPUT = 64 * 1024 * 1024;
 
-
 export class Computer {
   #data;
   #config = "";
