@@ -1,7 +1,7 @@
 //! Calls at a fixed rate, whether or not the last ones are back: who falls behind is seen to.
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anyhow::{Result, ensure};
 use bytes::Bytes;
@@ -10,8 +10,8 @@ use hyper::Request;
 use hyper::client::conn::http1::{self, SendRequest};
 use hyper_util::rt::TokioIo;
 use tokio::net::TcpStream;
+use tokio::runtime::Handle;
 use tokio::sync::Mutex;
-use tokio::time::{Instant, MissedTickBehavior, interval};
 
 use super::Way;
 use crate::samples::Samples;
@@ -24,32 +24,36 @@ pub(super) type Sender = SendRequest<Full<Bytes>>;
 #[derive(Clone, Default)]
 struct Free(Arc<Mutex<Vec<Sender>>>);
 
-/// How long each call took from the moment it was due.
+/// How long each call took from the moment it was due. A thread of its own says when: the clock of the
+/// runtime counts in milliseconds.
 pub(super) async fn run(way: &Way, rate: u32, seconds: u32) -> Result<Samples> {
-    let free = Free::default();
-    let mut ticks = interval(Duration::from_secs(1) / rate);
-    ticks.set_missed_tick_behavior(MissedTickBehavior::Burst);
-    let mut calls = Vec::new();
-    for _ in 0..rate * seconds {
-        let due = ticks.tick().await;
-        let (way, free) = (way.clone(), free.clone());
-        calls.push(tokio::spawn(async move {
-            let idle = free.0.lock().await.pop().filter(|sender| !sender.is_closed());
-            let mut sender = match idle {
-                Some(sender) => sender,
-                None => connect(&way).await?,
-            };
-            call(&way, &mut sender).await?;
-            let took = Instant::now() - due;
-            free.0.lock().await.push(sender);
-            anyhow::Ok(took)
-        }));
-    }
+    let (free, runtime, way) = (Free::default(), Handle::current(), way.clone());
+    let paced = tokio::task::spawn_blocking(move || {
+        let began = Instant::now();
+        let due = |number: u32| began + Duration::from_secs(1) / rate * number;
+        let begin = |number: u32| {
+            std::thread::sleep(due(number).saturating_duration_since(Instant::now()));
+            runtime.spawn(timed(way.clone(), free.clone(), due(number)))
+        };
+        (0..rate * seconds).map(begin).collect::<Vec<_>>()
+    });
     let mut samples = Samples::default();
-    for call in calls {
+    for call in paced.await? {
         samples.push_ms(call.await??);
     }
     Ok(samples)
+}
+
+async fn timed(way: Way, free: Free, due: Instant) -> Result<Duration> {
+    let idle = free.0.lock().await.pop().filter(|sender| !sender.is_closed());
+    let mut sender = match idle {
+        Some(sender) => sender,
+        None => connect(&way).await?,
+    };
+    call(&way, &mut sender).await?;
+    let took = due.elapsed();
+    free.0.lock().await.push(sender);
+    Ok(took)
 }
 
 pub(super) async fn once(way: &Way) -> Result<()> {

@@ -12,7 +12,7 @@ use super::DroppedLines;
 /// Some thousand lines.
 const LIMIT: usize = 1 << 20;
 /// How long lines are gathered before they are written.
-const GATHER: Duration = Duration::from_millis(5);
+const GATHER: Duration = Duration::from_millis(20);
 /// How long the last lines may take when the program ends.
 const LAST_LINES: Duration = Duration::from_secs(1);
 

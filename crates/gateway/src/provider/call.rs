@@ -108,7 +108,7 @@ impl Models {
         let accounts = admitted.accounts();
         let opened = self.open(&admitted, api, &ask, &accounts, &bytes);
         let (mut tally, opened) = opened.inspect_err(|refusal| admitted.note(refusal))?;
-        tally.row = Some(self.write(&admitted, &ask, &tally, &bytes).await?);
+        tally.row = Some(self.write(&admitted, &ask, &tally, &bytes)?);
         let budgeted = accounts.iter().any(|(_, limits)| !limits.is_none());
         let bytes = if budgeted { ask.wishing_usage(bytes) } else { bytes };
         let mut headers = parts.headers;
@@ -231,7 +231,7 @@ impl Models {
         Ok((tally, opened))
     }
 
-    async fn write(
+    fn write(
         &self,
         admitted: &Admitted,
         ask: &Ask,
@@ -248,11 +248,12 @@ impl Models {
             provider: admitted.target.provider.name.clone(),
             model: ask.model.clone(),
             path: admitted.path.clone(),
-            most: tally.most,
-            reserved: ask.reservation(tally.price),
+            input: tally.most.input,
+            output: tally.most.output,
+            nanodollars: ask.reservation(tally.price).dollars.0,
             request_hash: Sha256::digest(body).into(),
         };
-        self.ledger.begin(begun).await.map_err(|error| Refusal::new(Reason::Busy, error.message))
+        self.ledger.begin(begun).map_err(|error| Refusal::new(Reason::Busy, error.message))
     }
 }
 

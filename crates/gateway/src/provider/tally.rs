@@ -114,15 +114,9 @@ impl Tally {
         self.book.settle(self.number, used);
         self.counters.settled(outcome);
         let Some(row) = self.row else { return };
-        let took = self.began.elapsed().as_millis();
-        self.ledger.end(Ended {
-            row,
-            outcome,
-            status,
-            took_ms: u64::try_from(took).unwrap_or(u64::MAX),
-            response_hash: hash,
-            bodies: self.bodies.take().map(|bodies| (bodies.request, bodies.response)),
-        });
+        let took = u64::try_from(self.began.elapsed().as_millis()).unwrap_or(u64::MAX);
+        let bodies = self.bodies.take().map(|bodies| (bodies.request, bodies.response));
+        self.ledger.end(row, Ended::of(outcome, status, took).answered(hash, bodies));
     }
 
     fn kept(&self, pieces: u64) -> Outcome {

@@ -1,27 +1,31 @@
 //! `usage.db`: every call, from the moment before it is made.
 //!
-//! One thread owns the connection. What arrives while it writes is written together in the next
-//! transaction, so that many calls at once cost few. A commit is in the kernel's hands when it
-//! returns and is not waited for on disk (`synchronous = NORMAL`): a killed gateway loses nothing,
-//! a power cut loses at most the last moments of what is, after all, an estimate.
+//! Who makes a call appends a line to a [journal](journal) and goes on: nobody waits for the database, nor
+//! for another thread. One thread owns the connection and folds what is in the journal into it, some times a
+//! second while there is something. A killed gateway loses nothing, a power cut at most the last moments of
+//! what is, after all, an estimate ([0029](../../../../../docs/decisions/0029-a-line-before-a-row.md)).
 //!
-//! A row is written before its call goes out (`open`) and completed after. What is `open` when the
+//! A row is there before its call goes out (`open`) and completed after. What is `open` when the
 //! gateway starts was under way when it died: its reservation counts (`kept`).
 
+mod journal;
 mod read;
 mod rows;
 
 use std::path::Path;
-use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
+use std::time::{Duration, Instant};
 
 use nacre_wire::{ApiError, ErrorKind};
-use rusqlite::{Connection, Transaction};
+use rusqlite::Connection;
 use tokio::sync::oneshot;
 
+use journal::{Entry, Journal, Turned, What};
 pub(crate) use rows::{Begun, Ended, Outcome};
 
-use crate::{prompt, wal};
+use crate::wal;
 
 const SCHEMA: &str = "
     CREATE TABLE calls (
@@ -53,54 +57,95 @@ const SCHEMA: &str = "
         response BLOB NOT NULL
     ) STRICT;
 ";
-/// Written together at most.
-const BATCH: usize = 256;
 /// Calls are kept for so long, and so many of them.
 const KEPT_MS: u64 = 400 * 24 * 60 * 60 * 1000;
 const MOST: i64 = 1_000_000;
+/// How long lines wait to be folded together.
+const FOLD: Duration = Duration::from_millis(250);
+/// So many that were not folded mean that the database cannot be written: no more calls then.
+const MOST_WAITING: usize = 20_000;
 
 type Work = Box<dyn FnOnce(&mut Connection) + Send>;
 
 enum Message {
-    Begin(Box<Begun>, oneshot::Sender<rusqlite::Result<i64>>),
-    End(Box<Ended>),
+    /// There is something in the journal.
+    Fold,
     Work(Work),
 }
 
 /// Cheap to clone. The thread ends with the last of them.
 #[derive(Clone)]
-pub(crate) struct Ledger(Sender<Message>);
+pub(crate) struct Ledger {
+    desk: Arc<Desk>,
+    thread: Sender<Message>,
+}
+
+/// Held for one line, never across an await.
+struct Desk(Mutex<Writing>);
+
+struct Writing {
+    journal: Journal,
+    /// The number of the next call.
+    next: i64,
+}
+
+impl Desk {
+    /// What is to be folded, if there is anything.
+    fn turn(&self) -> Option<Turned> {
+        let mut writing = self.lock();
+        (writing.journal.waiting() > 0).then(|| writing.journal.turn())
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Writing> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
 
 impl Ledger {
     pub(crate) fn open(path: &Path) -> Result<Self, String> {
-        let connection = prepare(path).map_err(|error| format!("usage.db: {error}"))?;
-        let (sender, receiver) = channel();
+        let wrong = |error: &dyn std::fmt::Display| format!("{}: {error}", path.display());
+        let (mut journal, left) = Journal::open(path).map_err(|error| wrong(&error))?;
+        let (connection, next) = prepare(path, &left).map_err(|error| wrong(&error))?;
+        journal.forget_all().map_err(|error| wrong(&error))?;
+        let desk = Arc::new(Desk(Mutex::new(Writing { journal, next })));
+        let (thread, messages) = channel();
+        let folding = Folding { connection, desk: desk.clone(), left: None };
         thread::Builder::new()
             .name("usage".to_owned())
-            .spawn(move || {
-                prompt::prompt();
-                run(connection, &receiver);
-            })
-            .map_err(|error| format!("usage.db: {error}"))?;
-        Ok(Self(sender))
+            .spawn(move || folding.run(&messages))
+            .map_err(|error| wrong(&error))?;
+        Ok(Self { desk, thread })
     }
 
-    /// Returns when the row is written. Without it no call is made.
-    pub(crate) async fn begin(&self, call: Begun) -> Result<i64, ApiError> {
-        let (reply, written) = oneshot::channel();
-        let lost = || ApiError::new(ErrorKind::Internal, "usage.db is not written any more");
-        self.0.send(Message::Begin(Box::new(call), reply)).map_err(|_| lost())?;
-        written.await.map_err(|_| lost())?.map_err(|error| failed(&error))
+    /// The number of the call, which is written down when this returns. Without it no call is made.
+    pub(crate) fn begin(&self, call: Begun) -> Result<i64, ApiError> {
+        let mut writing = self.desk.lock();
+        if writing.journal.waiting() >= MOST_WAITING {
+            let message = "usage.db cannot be written; the gateway's log says why";
+            return Err(ApiError::new(ErrorKind::Internal, message));
+        }
+        let id = writing.next;
+        self.append(&mut writing, Entry { id, what: What::Begun(call) })?;
+        writing.next += 1;
+        Ok(id)
     }
 
-    /// Never waits: it is told from where nobody could.
-    pub(crate) fn end(&self, call: Ended) {
-        if self.0.send(Message::End(Box::new(call))).is_err() {
-            tracing::error!("the end of a model call was not written down");
+    pub(crate) fn end(&self, id: i64, call: Ended) {
+        let mut writing = self.desk.lock();
+        if let Err(error) = self.append(&mut writing, Entry { id, what: What::Ended(call) }) {
+            tracing::error!(%error, "the end of a model call was not written down");
         }
     }
 
-    /// Behind everything that was told before.
+    fn append(&self, writing: &mut Writing, entry: Entry) -> Result<(), ApiError> {
+        let first = writing.journal.append(entry).map_err(|error| failed(&error))?;
+        if first && self.thread.send(Message::Fold).is_err() {
+            tracing::error!("the thread that writes usage.db has ended");
+        }
+        Ok(())
+    }
+
+    /// Behind everything that was written down before.
     async fn ask<T: Send + 'static>(
         &self,
         work: impl FnOnce(&mut Connection) -> rusqlite::Result<T> + Send + 'static,
@@ -110,19 +155,21 @@ impl Ledger {
             let _ = reply.send(work(connection));
         });
         let lost = || ApiError::new(ErrorKind::Internal, "usage.db is not read any more");
-        self.0.send(Message::Work(work)).map_err(|_| lost())?;
+        self.thread.send(Message::Work(work)).map_err(|_| lost())?;
         answer.await.map_err(|_| lost())?.map_err(|error| failed(&error))
     }
 }
 
-fn failed(error: &rusqlite::Error) -> ApiError {
+fn failed(error: &dyn std::fmt::Display) -> ApiError {
     ApiError::new(ErrorKind::Internal, format!("usage.db: {error}"))
 }
 
-fn prepare(path: &Path) -> rusqlite::Result<Connection> {
+/// Also the number of the next call. What an earlier gateway left in its journal is on disk afterwards.
+fn prepare(path: &Path, left: &[Entry]) -> rusqlite::Result<(Connection, i64)> {
     let mut connection = Connection::open(path)?;
     connection.pragma_update(None, "journal_mode", "WAL")?;
-    connection.pragma_update(None, "synchronous", "NORMAL")?;
+    // A fold is on disk before its lines go, and nobody waits for it.
+    connection.pragma_update(None, "synchronous", "FULL")?;
     connection.pragma_update(None, "foreign_keys", "ON")?;
     let version: u32 = connection.pragma_query_value(None, "user_version", |row| row.get(0))?;
     let transaction = connection.transaction()?;
@@ -130,75 +177,91 @@ fn prepare(path: &Path) -> rusqlite::Result<Connection> {
         transaction.execute_batch(SCHEMA)?;
         transaction.pragma_update(None, "user_version", 1)?;
     }
+    left.iter().try_for_each(|entry| entry.write(&transaction))?;
     transaction.execute("UPDATE calls SET state = 'kept' WHERE state = 'open'", [])?;
     let oldest = crate::clock::now_ms().saturating_sub(KEPT_MS);
     transaction.execute(
         "DELETE FROM calls WHERE at < ? OR id <= (SELECT max(id) FROM calls) - ?",
         rusqlite::params![i64::try_from(oldest).unwrap_or(0), MOST],
     )?;
+    let last = "SELECT coalesce(max(seq), 0) FROM sqlite_sequence WHERE name = 'calls'";
+    let last: i64 = transaction.query_row(last, [], |row| row.get(0))?;
     transaction.commit()?;
     wal::tend(&mut connection, path)?;
-    Ok(connection)
+    Ok((connection, last + 1))
 }
 
-fn run(mut connection: Connection, messages: &Receiver<Message>) {
-    while let Ok(first) = messages.recv() {
-        let mut batch = vec![first];
-        batch.extend(messages.try_iter().take(BATCH - 1));
-        write(&mut connection, batch);
-    }
+/// What the thread owns.
+struct Folding {
+    connection: Connection,
+    desk: Arc<Desk>,
+    /// What could not be folded yet. Its half of the journal waits for it.
+    left: Option<Turned>,
 }
 
-/// Calls in one transaction, other work by itself and in its turn.
-fn write(connection: &mut Connection, batch: Vec<Message>) {
-    let mut messages = batch.into_iter().peekable();
-    while messages.peek().is_some() {
-        let calls: Vec<_> =
-            std::iter::from_fn(|| messages.next_if(|message| !matches!(message, Message::Work(_))))
-                .collect();
-        if !calls.is_empty() {
-            write_calls(connection, calls);
-        }
-        if let Some(Message::Work(work)) =
-            messages.next_if(|message| matches!(message, Message::Work(_)))
-        {
-            work(connection);
-        }
-    }
-}
-
-fn write_calls(connection: &mut Connection, calls: Vec<Message>) {
-    let mut begun = Vec::new();
-    let written = connection.transaction().and_then(|transaction| {
-        for call in calls {
-            write_call(&transaction, call, &mut begun);
-        }
-        transaction.commit()
-    });
-    if let Err(error) = &written {
-        tracing::error!(%error, "usage.db cannot be written");
-    }
-    for (reply, row) in begun {
-        // Nobody goes on with a row that was not kept.
-        let row = row.and_then(|row| match written {
-            Ok(()) => Ok(row),
-            Err(_) => Err(rusqlite::Error::QueryReturnedNoRows),
-        });
-        let _ = reply.send(row);
-    }
-}
-
-type Begins = Vec<(oneshot::Sender<rusqlite::Result<i64>>, rusqlite::Result<i64>)>;
-
-fn write_call(transaction: &Transaction<'_>, call: Message, begun: &mut Begins) {
-    match call {
-        Message::Begin(call, reply) => begun.push((reply, call.insert(transaction))),
-        Message::End(call) => {
-            if let Err(error) = call.update(transaction) {
-                tracing::error!(%error, "the end of a model call was not written down");
+impl Folding {
+    fn run(mut self, messages: &Receiver<Message>) {
+        while let Ok(message) = messages.recv() {
+            match message {
+                Message::Work(work) => self.answer(work),
+                Message::Fold => self.gather(messages),
             }
         }
-        Message::Work(_) => {}
+        self.fold();
+    }
+
+    /// Lets some lines come together. Who wants to know something does not wait for that.
+    fn gather(&mut self, messages: &Receiver<Message>) {
+        let until = Instant::now() + FOLD;
+        loop {
+            match messages.recv_timeout(until.saturating_duration_since(Instant::now())) {
+                Ok(Message::Work(work)) => self.answer(work),
+                Ok(Message::Fold) => {}
+                Err(RecvTimeoutError::Timeout) if self.fold() => return,
+                // A disk that is full now may have room later.
+                Err(RecvTimeoutError::Timeout) => thread::sleep(FOLD),
+                Err(RecvTimeoutError::Disconnected) => return,
+            }
+        }
+    }
+
+    fn answer(&mut self, work: Work) {
+        self.fold();
+        work(&mut self.connection);
+    }
+
+    /// Says whether all that was there when it was asked for is in the database.
+    fn fold(&mut self) -> bool {
+        let left = self.left.take();
+        left.is_none_or(|left| self.settle(left))
+            && self.desk.turn().is_none_or(|turned| self.settle(turned))
+    }
+
+    fn settle(&mut self, turned: Turned) -> bool {
+        if let Err(error) = self.write(&turned.entries) {
+            tracing::error!(%error, "usage.db cannot be written");
+            self.left = Some(turned);
+            return false;
+        }
+        if let Err(error) = turned.folded() {
+            tracing::error!(%error, "the journal of usage.db cannot be emptied");
+        }
+        true
+    }
+
+    fn write(&mut self, entries: &[Entry]) -> rusqlite::Result<()> {
+        let transaction = self.connection.transaction()?;
+        entries.iter().try_for_each(|entry| entry.write(&transaction))?;
+        transaction.commit()
+    }
+}
+
+impl Entry {
+    fn write(&self, transaction: &rusqlite::Transaction<'_>) -> rusqlite::Result<()> {
+        match &self.what {
+            What::Begun(call) => call.insert(self.id, transaction),
+            What::Ended(call) => call.update(self.id, transaction),
+        }
     }
 }
 

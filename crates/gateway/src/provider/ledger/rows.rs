@@ -1,12 +1,15 @@
 //! A call as it is written: once before it is made, once when it is over.
 
 use rusqlite::{Transaction, params};
+use serde::{Deserialize, Serialize};
 
-use crate::provider::money::{Amount, Dollars};
+use crate::provider::money::Dollars;
 use crate::provider::usage::Usage;
 
 /// Before the call goes out, with what it may use.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Begun {
+    /// Unix milliseconds.
     pub(crate) at: u64,
     pub(crate) token: String,
     pub(crate) sandbox: Option<String>,
@@ -15,8 +18,9 @@ pub(crate) struct Begun {
     pub(crate) provider: String,
     pub(crate) model: String,
     pub(crate) path: String,
-    pub(crate) most: Usage,
-    pub(crate) reserved: Amount,
+    pub(crate) input: u64,
+    pub(crate) output: u64,
+    pub(crate) nanodollars: u64,
     pub(crate) request_hash: [u8; 32],
 }
 
@@ -31,24 +35,50 @@ pub(crate) enum Outcome {
     Failed,
 }
 
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Ended {
-    pub(crate) row: i64,
-    pub(crate) outcome: Outcome,
-    pub(crate) status: Option<u16>,
-    pub(crate) took_ms: u64,
-    pub(crate) response_hash: Option<[u8; 32]>,
-    /// What was asked and answered, when that is wanted.
-    pub(crate) bodies: Option<(Vec<u8>, Vec<u8>)>,
+    state: State,
+    input: u64,
+    cached: u64,
+    cache_write: u64,
+    output: u64,
+    nanodollars: u64,
+    status: Option<u16>,
+    took_ms: u64,
+    response_hash: Option<[u8; 32]>,
+    /// What was asked and answered, when that is wanted. Not worth a place in the journal.
+    #[serde(skip)]
+    bodies: Option<(Vec<u8>, Vec<u8>)>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum State {
+    Settled,
+    Kept,
+    Failed,
+}
+
+impl State {
+    fn as_str(self) -> &'static str {
+        match self {
+            Self::Settled => "settled",
+            Self::Kept => "kept",
+            Self::Failed => "failed",
+        }
+    }
 }
 
 impl Begun {
-    pub(super) fn insert(&self, transaction: &Transaction<'_>) -> rusqlite::Result<i64> {
+    /// What is there already stays: it was written before the journal was emptied.
+    pub(super) fn insert(&self, id: i64, transaction: &Transaction<'_>) -> rusqlite::Result<()> {
         let mut statement = transaction.prepare_cached(
-            "INSERT INTO calls (at, token, sandbox, run, conversation, provider, model, path, state,
+            "INSERT INTO calls (id, at, token, sandbox, run, conversation, provider, model, path, state,
                                 input, output, nanodollars, request_hash)
-             VALUES (?, ?, ?, ?, ?, ?, ?, ?, 'open', ?, ?, ?, ?)",
+             VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, 'open', ?, ?, ?, ?) ON CONFLICT (id) DO NOTHING",
         )?;
-        statement.insert(params![
+        statement.execute(params![
+            id,
             sql(self.at),
             self.token,
             self.sandbox,
@@ -57,21 +87,45 @@ impl Begun {
             self.provider,
             self.model,
             self.path,
-            sql(self.most.input),
-            sql(self.most.output),
-            sql(self.reserved.dollars.0),
+            sql(self.input),
+            sql(self.output),
+            sql(self.nanodollars),
             self.request_hash,
-        ])
+        ])?;
+        Ok(())
     }
 }
 
 impl Ended {
-    pub(super) fn update(&self, transaction: &Transaction<'_>) -> rusqlite::Result<()> {
-        let (state, usage, dollars) = match self.outcome {
-            Outcome::Settled(usage, dollars) => ("settled", usage, dollars),
-            Outcome::Kept(usage, dollars) => ("kept", usage, dollars),
-            Outcome::Failed => ("failed", Usage::default(), Dollars::default()),
+    pub(crate) fn of(outcome: Outcome, status: Option<u16>, took_ms: u64) -> Self {
+        let (state, usage, dollars) = match outcome {
+            Outcome::Settled(usage, dollars) => (State::Settled, usage, dollars),
+            Outcome::Kept(usage, dollars) => (State::Kept, usage, dollars),
+            Outcome::Failed => (State::Failed, Usage::default(), Dollars::default()),
         };
+        Self {
+            state,
+            input: usage.input,
+            cached: usage.cached,
+            cache_write: usage.cache_write,
+            output: usage.output,
+            nanodollars: dollars.0,
+            status,
+            took_ms,
+            response_hash: None,
+            bodies: None,
+        }
+    }
+
+    pub(crate) fn answered(
+        self,
+        response_hash: Option<[u8; 32]>,
+        bodies: Option<(Vec<u8>, Vec<u8>)>,
+    ) -> Self {
+        Self { response_hash, bodies, ..self }
+    }
+
+    pub(super) fn update(&self, id: i64, transaction: &Transaction<'_>) -> rusqlite::Result<()> {
         transaction
             .prepare_cached(
                 "UPDATE calls SET state = ?, status = ?, took_ms = ?, response_hash = ?,
@@ -79,21 +133,23 @@ impl Ended {
                  WHERE id = ?",
             )?
             .execute(params![
-                state,
+                self.state.as_str(),
                 self.status,
                 sql(self.took_ms),
                 self.response_hash,
-                sql(usage.input),
-                sql(usage.cached),
-                sql(usage.cache_write),
-                sql(usage.output),
-                sql(dollars.0),
-                self.row
+                sql(self.input),
+                sql(self.cached),
+                sql(self.cache_write),
+                sql(self.output),
+                sql(self.nanodollars),
+                id
             ])?;
         if let Some((request, response)) = &self.bodies {
             transaction
-                .prepare_cached("INSERT INTO bodies (call, request, response) VALUES (?, ?, ?)")?
-                .execute(params![self.row, request, response])?;
+                .prepare_cached(
+                    "INSERT OR REPLACE INTO bodies (call, request, response) VALUES (?, ?, ?)",
+                )?
+                .execute(params![id, request, response])?;
         }
         Ok(())
     }

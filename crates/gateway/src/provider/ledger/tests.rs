@@ -4,7 +4,7 @@ use crate::provider::money::{Amount, Dollars};
 use crate::provider::usage::Usage;
 use nacre_wire::models::UsageBy;
 
-fn begun(token: &str, model: &str, at: u64) -> Begun {
+pub(super) fn begun(token: &str, model: &str, at: u64) -> Begun {
     Begun {
         at,
         token: token.to_owned(),
@@ -14,21 +14,15 @@ fn begun(token: &str, model: &str, at: u64) -> Begun {
         provider: "openai".to_owned(),
         model: model.to_owned(),
         path: "chat/completions".to_owned(),
-        most: Usage { input: 10, output: 100, ..Usage::default() },
-        reserved: Amount { tokens: 110, dollars: Dollars(1000) },
+        input: 10,
+        output: 100,
+        nanodollars: 1000,
         request_hash: [7; 32],
     }
 }
 
-fn ended(row: i64, outcome: Outcome) -> Ended {
-    Ended {
-        row,
-        outcome,
-        status: Some(200),
-        took_ms: 5,
-        response_hash: Some([8; 32]),
-        bodies: None,
-    }
+fn ended(outcome: Outcome) -> Ended {
+    Ended::of(outcome, Some(200), 5).answered(Some([8; 32]), None)
 }
 
 #[tokio::test]
@@ -36,7 +30,7 @@ async fn what_is_older_than_a_year_goes() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("usage.db");
     let ledger = Ledger::open(&path).unwrap();
-    ledger.begin(begun("t", "a", 5)).await.unwrap();
+    ledger.begin(begun("t", "a", 5)).unwrap();
     assert_eq!(ledger.calls(None, 10).await.unwrap().len(), 1);
     drop(ledger);
     assert_eq!(Ledger::open(&path).unwrap().calls(None, 10).await.unwrap(), []);
@@ -48,13 +42,13 @@ async fn sums_are_of_the_day_and_of_the_life_of_a_token_and_what_was_under_way_c
     let path = dir.path().join("usage.db");
     let now = crate::clock::now_ms();
     let ledger = Ledger::open(&path).unwrap();
-    let settled = ledger.begin(begun("t", "a", now)).await.unwrap();
+    let settled = ledger.begin(begun("t", "a", now)).unwrap();
     let usage = Usage { input: 3, cached: 1, cache_write: 1, output: 5, dollars: None };
-    ledger.end(ended(settled, Outcome::Settled(usage, Dollars(40))));
-    let failed = ledger.begin(begun("t", "a", now)).await.unwrap();
-    ledger.end(ended(failed, Outcome::Failed));
-    ledger.begin(begun("t", "b", now)).await.unwrap();
-    ledger.begin(begun("t", "b", now - 86_400_000)).await.unwrap();
+    ledger.end(settled, ended(Outcome::Settled(usage, Dollars(40))));
+    let failed = ledger.begin(begun("t", "a", now)).unwrap();
+    ledger.end(failed, ended(Outcome::Failed));
+    ledger.begin(begun("t", "b", now)).unwrap();
+    ledger.begin(begun("t", "b", now - 86_400_000)).unwrap();
     ledger.calls(None, 1).await.unwrap();
     drop(ledger);
 
@@ -76,4 +70,83 @@ async fn sums_are_of_the_day_and_of_the_life_of_a_token_and_what_was_under_way_c
     assert_eq!(states, ["kept", "kept", "failed", "settled"]);
     assert_eq!(calls[3].request_hash, "07".repeat(32));
     assert_eq!(ledger.calls(Some(calls[1].id), 1).await.unwrap(), [calls[2].clone()]);
+}
+
+/// A gateway that is killed after a call began, and before or after the row was there.
+#[tokio::test]
+async fn lines_that_were_not_folded_count_and_those_that_were_count_once() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("usage.db");
+    let now = crate::clock::now_ms();
+    let states = |calls: Vec<nacre_wire::models::CallInfo>| -> Vec<_> {
+        calls.into_iter().map(|call| (call.id, call.state)).collect()
+    };
+    let ledger = Ledger::open(&path).unwrap();
+    let first = ledger.begin(begun("t", "a", now)).unwrap();
+    ledger.calls(None, 1).await.unwrap();
+    drop(ledger);
+    let (mut killed, _) = Journal::open(&path).unwrap();
+    for (id, what) in [
+        (first, What::Begun(begun("t", "a", now))),
+        (first, What::Ended(ended(Outcome::Failed))),
+        (first + 1, What::Begun(begun("t", "a", now))),
+    ] {
+        killed.append(Entry { id, what }).unwrap();
+    }
+    drop(killed);
+    for _ in 0..2 {
+        let ledger = Ledger::open(&path).unwrap();
+        let found = states(ledger.calls(None, 10).await.unwrap());
+        assert_eq!(found, [(first + 1, "kept".to_owned()), (first, "failed".to_owned())]);
+    }
+    let ledger = Ledger::open(&path).unwrap();
+    assert_eq!(ledger.begin(begun("t", "a", now)).unwrap(), first + 2, "no number comes twice");
+}
+
+#[tokio::test]
+async fn the_journal_is_empty_soon_after_the_last_call() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("usage.db");
+    let ledger = Ledger::open(&path).unwrap();
+    for _ in 0..100 {
+        let id = ledger.begin(begun("t", "a", crate::clock::now_ms())).unwrap();
+        ledger.end(id, ended(Outcome::Failed));
+    }
+    let size = |half: &str| std::fs::metadata(path.with_extension(half)).unwrap().len();
+    let began = std::time::Instant::now();
+    while size("0.log") + size("1.log") > 0 {
+        assert!(began.elapsed() < std::time::Duration::from_secs(20), "it is never folded");
+        tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+    }
+    assert_eq!(ledger.calls(None, 1000).await.unwrap().len(), 100);
+}
+
+#[test]
+fn what_cannot_be_folded_now_is_folded_later_with_what_came_since() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("usage.db");
+    let (journal, left) = Journal::open(&path).unwrap();
+    let (connection, next) = prepare(&path, &left).unwrap();
+    connection.busy_timeout(std::time::Duration::ZERO).unwrap();
+    let desk = Arc::new(Desk(Mutex::new(Writing { journal, next })));
+    let (thread, _messages) = channel();
+    let ledger = Ledger { desk: desk.clone(), thread };
+    let mut folding = Folding { connection, desk, left: None };
+
+    let other = Connection::open(&path).unwrap();
+    other.execute_batch("BEGIN IMMEDIATE").unwrap();
+    let first = ledger.begin(begun("t", "a", 5)).unwrap();
+    assert!(!folding.fold(), "somebody else writes");
+    ledger.end(first, ended(Outcome::Failed));
+    ledger.begin(begun("t", "a", 6)).unwrap();
+    assert!(!folding.fold());
+    other.execute_batch("ROLLBACK").unwrap();
+    assert!(folding.fold());
+    let states: Vec<String> = folding
+        .connection
+        .prepare("SELECT state FROM calls ORDER BY id")
+        .and_then(|mut read| read.query_map([], |row| row.get(0))?.collect())
+        .unwrap();
+    assert_eq!(states, ["failed", "open"]);
+    assert_eq!(Journal::open(&path).unwrap().1, [], "no line is left");
 }
