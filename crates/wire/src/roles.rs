@@ -98,6 +98,9 @@ pub struct Swapped {
     pub checks: Vec<SwapCheck>,
     /// From the moment the pointers began to move until both had.
     pub moved_in_us: u64,
+    /// From the same moment until a power cut could not take it back.
+    #[serde(default)]
+    pub durable_in_us: u64,
     /// Unix time in milliseconds until which it may be taken back by itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub watched_until: Option<u64>,

@@ -2022,6 +2022,11 @@ export interface components {
         Swapped: {
             checks: components["schemas"]["SwapCheck"][];
             dev: components["schemas"]["SandboxInfo"];
+            /**
+             * Format: int64
+             * @description From the same moment until a power cut could not take it back.
+             */
+            durable_in_us?: number;
             live: components["schemas"]["SandboxInfo"];
             /**
              * Format: int64

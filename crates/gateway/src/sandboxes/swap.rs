@@ -1,6 +1,7 @@
 //! The swap: checks, then both pointers in one step.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use nacre_wire::roles::{
     SwapCheck, SwapKind, SwapRecord, SwapRefused, SwapRequest, SwapVerdict, Swapped,
@@ -165,11 +166,12 @@ impl Sandboxes {
             this.point(&[(Role::Live, Some(&up)), (Role::Dev, Some(&down))], &names);
         };
         let written = self.0.store.swap_roles(&pair.live.id, &pair.dev.id, moved, point).await;
-        let (id, took) = written.map_err(errors::from_store)?;
-        let moved_in_us = u64::try_from(took.as_micros()).unwrap_or(u64::MAX);
+        let written = written.map_err(errors::from_store)?;
+        let microseconds = |took: Duration| u64::try_from(took.as_micros()).unwrap_or(u64::MAX);
+        let moved_in_us = microseconds(written.moved_in);
         tracing::info!(live = %pair.dev.id, dev = %pair.live.id, ?kind, moved_in_us, "roles moved");
         if let Some(until) = watched_until {
-            self.watch(id, until, baseline);
+            self.watch(written.id, until, baseline);
         }
         let info = |sandbox: &Sandbox| self.find(sandbox.id.as_str()).map(|now| self.info(&now));
         Ok(Swapped {
@@ -177,6 +179,7 @@ impl Sandboxes {
             dev: info(&pair.live)?,
             checks,
             moved_in_us,
+            durable_in_us: microseconds(written.durable_in),
             watched_until,
         })
     }

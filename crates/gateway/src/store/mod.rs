@@ -15,10 +15,11 @@ mod sessions;
 mod tables;
 mod tokens;
 
-use std::path::Path;
+use std::fs::File;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use rusqlite::{Connection, OpenFlags};
+use rusqlite::{Connection, OpenFlags, Transaction};
 
 pub(crate) use egress::OwnEgress;
 pub(crate) use passkeys::PasskeyRow;
@@ -159,6 +160,8 @@ pub(crate) enum StoreError {
 #[derive(Clone)]
 pub(crate) struct Store {
     connection: Arc<Mutex<Connection>>,
+    /// The write-ahead log, where commits go first.
+    log: Arc<Path>,
 }
 
 impl Store {
@@ -169,7 +172,10 @@ impl Store {
         connection.pragma_update(None, "foreign_keys", "ON")?;
         migrate(&mut connection)?;
         wal::tend(&mut connection, path)?;
-        Ok(Self { connection: Arc::new(Mutex::new(connection)) })
+        let mut log = path.as_os_str().to_owned();
+        log.push("-wal");
+        let log = PathBuf::from(log).into();
+        Ok(Self { connection: Arc::new(Mutex::new(connection)), log })
     }
 
     /// Runs `work` on a blocking thread. It runs to its end even when the caller goes away.
@@ -185,6 +191,30 @@ impl Store {
         })
         .await
         .map_err(|_| StoreError::Interrupted)?
+    }
+}
+
+/// A transaction that is whole and in the kernel's hands when this returns, so that a gateway that is killed
+/// loses nothing, and is not waited for on disk. [`wait_for_disk`] does.
+fn commit_at_once<T>(
+    connection: &mut Connection,
+    work: impl FnOnce(&Transaction<'_>) -> Result<T, StoreError>,
+) -> Result<T, StoreError> {
+    connection.pragma_update(None, "synchronous", "NORMAL")?;
+    let done = connection.transaction().map_err(StoreError::from).and_then(|transaction| {
+        let done = work(&transaction)?;
+        transaction.commit()?;
+        Ok(done)
+    });
+    connection.pragma_update(None, "synchronous", "FULL")?;
+    done
+}
+
+/// Whatever was committed before is on disk when this returns. SQLite holds no locks on its log, which closing
+/// it here would end.
+fn wait_for_disk(log: &Path) {
+    if let Err(error) = File::open(log).and_then(|file| file.sync_data()) {
+        tracing::warn!(path = %log.display(), %error, "a power cut now may take the last change back");
     }
 }
 

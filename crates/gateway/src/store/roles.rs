@@ -7,7 +7,7 @@ use nacre_wire::roles::{SwapKind, SwapRecord};
 use rusqlite::{OptionalExtension, Transaction, params};
 
 use super::tables::{Desired, parse};
-use super::{Store, StoreError};
+use super::{Store, StoreError, commit_at_once, wait_for_disk};
 use crate::routes::Role;
 
 /// A name that no sandbox can have, for the moment in which two change theirs.
@@ -29,31 +29,44 @@ pub(crate) struct Move {
     pub(crate) baseline: Option<String>,
 }
 
+/// A swap that has happened.
+#[derive(Debug)]
+pub(crate) struct Written {
+    pub(crate) id: i64,
+    /// Until both pointers had moved.
+    pub(crate) moved_in: Duration,
+    /// Until a power cut could not take it back.
+    pub(crate) durable_in: Duration,
+}
+
 impl Store {
     /// Makes what was dev live and what was live dev, and writes down that it happened. Both or
     /// neither: a crash leaves one of the two. Who has a role goes by its name. `then` follows in the
-    /// same breath, on the thread that wrote: nothing else has to be given a turn in between. Says
-    /// which swap it was, and how long both took.
+    /// same breath, on the thread that wrote: neither the disk nor a turn for anybody else is waited for
+    /// in between. Who asked is answered when the disk has it: until then a power cut takes it back.
     pub(crate) async fn swap_roles(
         &self,
         live: &SandboxId,
         dev: &SandboxId,
         moved: Move,
         then: impl FnOnce() + Send + 'static,
-    ) -> Result<(i64, Duration), StoreError> {
+    ) -> Result<Written, StoreError> {
         let (live, dev) = (live.as_str().to_owned(), dev.as_str().to_owned());
+        let log = self.log.clone();
         self.run(move |connection| {
             let begun = Instant::now();
-            let transaction = connection.transaction()?;
-            expect(&transaction, Role::Live, &live)?;
-            expect(&transaction, Role::Dev, &dev)?;
-            rename(&transaction, &live, BETWEEN)?;
-            assign(&transaction, Role::Live, &dev)?;
-            assign(&transaction, Role::Dev, &live)?;
-            let id = insert_swap(&transaction, &moved)?;
-            transaction.commit()?;
+            let id = commit_at_once(connection, |transaction| {
+                expect(transaction, Role::Live, &live)?;
+                expect(transaction, Role::Dev, &dev)?;
+                rename(transaction, &live, BETWEEN)?;
+                assign(transaction, Role::Live, &dev)?;
+                assign(transaction, Role::Dev, &live)?;
+                insert_swap(transaction, &moved)
+            })?;
             then();
-            Ok((id, begun.elapsed()))
+            let moved_in = begun.elapsed();
+            wait_for_disk(&log);
+            Ok(Written { id, moved_in, durable_in: begun.elapsed() })
         })
         .await
     }
@@ -247,7 +260,7 @@ mod tests {
         store.give_dev(&two, None).await.unwrap();
         assert_eq!(names(&store).await, ["sb-1 live Running", "sb-2 dev Running"]);
 
-        let (id, _) = store.swap_roles(&one, &two, moved(), || ()).await.unwrap();
+        let id = store.swap_roles(&one, &two, moved(), || ()).await.unwrap().id;
         assert_eq!(names(&store).await, ["sb-1 dev Running", "sb-2 live Running"]);
         let mut roles = store.roles().await.unwrap();
         roles.sort_by_key(|(role, _)| role.as_str());
