@@ -13,9 +13,9 @@ use crate::words;
 
 /// How many of each ranking are joined.
 const CANDIDATES: usize = 100;
-/// Of how many passages a word may be to count as a rare one, and how many are ranked at most. Words
-/// that are nearly everywhere tell nothing and cost the most.
-const RANKED: usize = 10_000;
+/// Of how many passages the words of a question may be together, and how many are ranked at most: of a word
+/// that is in more, the newest. Words that are nearly everywhere tell nothing and cost the most.
+const RANKED: usize = 5_000;
 const SNIPPET: usize = 300;
 
 #[derive(Debug, Clone, Copy, Default)]
@@ -187,14 +187,13 @@ fn by_word(
     if chosen.is_empty() {
         return Ok(Vec::new());
     }
-    // The inner limit bounds what is ranked, however common a word is.
+    // The inner limit bounds what is ranked, when a single word is too common.
     let Words { table, weights } = words;
     let mut statement = db.prepare_cached(&format!(
         "SELECT id FROM (SELECT rowid AS id, bm25({table}, {weights}) AS place FROM {table}
-         WHERE {table} MATCH ? LIMIT ?) ORDER BY place, id"
+         WHERE {table} MATCH ? ORDER BY rowid DESC LIMIT ?) ORDER BY place, id"
     ))?;
-    let most = signed_size(RANKED * 2);
-    let mut rows = statement.query(params![words::any(&chosen), most])?;
+    let mut rows = statement.query(params![words::any(&chosen), signed_size(RANKED)])?;
     let mut found = Vec::new();
     while let Some(row) = rows.next()? {
         let id = row.get(0)?;
