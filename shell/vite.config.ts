@@ -1,8 +1,8 @@
-import { existsSync, realpathSync } from "node:fs";
+import { existsSync, realpathSync, statSync } from "node:fs";
 import { homedir } from "node:os";
 import { join } from "node:path";
 import react from "@vitejs/plugin-react";
-import { defineConfig } from "vite";
+import { defineConfig, type Plugin } from "vite";
 
 // The supervisor says where this instance is mounted and which port it has (nacre.toml, `per_mount`).
 const base = process.env.BASE_PATH ?? "/";
@@ -13,9 +13,23 @@ const modules = join(import.meta.dirname, "node_modules");
 const shared = existsSync(modules) ? realpathSync(modules) : modules;
 const cacheDir = join(homedir(), ".cache", "nacre-shell", base.replaceAll("/", "_"));
 
+/** Vite's watcher drops a change that follows another of the same file within 50 ms, and the page would stay old. */
+function nothingMissed(): Plugin {
+  const written = (path: string) => statSync(path, { throwIfNoEntry: false })?.mtimeMs;
+  return {
+    name: "nothing-missed",
+    configureServer({ watcher }) {
+      watcher.on("change", (path) => {
+        const seen = written(path);
+        setTimeout(() => written(path) !== seen && watcher.emit("change", path), 120);
+      });
+    },
+  };
+}
+
 export default defineConfig(({ command }) => ({
   base: command === "build" ? "./" : base,
-  plugins: [react()],
+  plugins: [react(), nothingMissed()],
   cacheDir: command === "build" ? undefined : cacheDir,
   server: {
     host: "127.0.0.1",

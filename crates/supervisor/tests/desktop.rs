@@ -44,17 +44,14 @@ fn built(reason: &str) -> String {
 async fn without_an_app_the_built_copy_is_at_the_root() {
     let mut story = Story::begin().await;
     let supervisor = &story.supervisor;
-    for (path, reason) in [("/", "none"), ("/supervisor/desktop/", "chosen")] {
+    for (path, guarded) in [("/", true), ("/supervisor/desktop/", false)] {
         for prefix in ["", "/dev"] {
             let page = look(supervisor, prefix, path).await;
             assert_eq!(page.status, 200);
             assert_eq!(page.headers["cache-control"], "no-store");
-            assert!(page.body.contains(&built(reason)), "{path}: {}", page.body);
-            assert!(
-                !page.body.contains("\"./") && !page.body.contains("guard.js"),
-                "{}",
-                page.body
-            );
+            assert!(page.body.contains(&built("none")), "{path}: {}", page.body);
+            assert!(!page.body.contains("\"./"), "{}", page.body);
+            assert_eq!(page.body.contains("guard.js"), guarded, "{path}");
             assert!(page.body.contains(&format!("\"{prefix}/supervisor/")), "{}", page.body);
         }
     }

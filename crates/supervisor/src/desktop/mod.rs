@@ -65,19 +65,20 @@ pub fn router(context: Context) -> Router {
 
 /// At the root when no app owns it.
 async fn first(State(desktop): Known, headers: HeaderMap) -> Result<Response, Failure> {
-    let (reason, guarded) = match desktop.context.runtime.pages(&Mount::of(&headers)).await? {
-        Pages::Built => (Reason::Chosen, Guarded::No),
-        Pages::Nobody => (Reason::Nothing, Guarded::No),
+    let reason = match desktop.context.runtime.pages(&Mount::of(&headers)).await? {
+        Pages::Built => Reason::Chosen,
+        Pages::Nobody => Reason::Nothing,
         // An app that came in this moment is about to be there.
-        Pages::App(_) => (Reason::Starting, Guarded::Yes),
-        Pages::Unknown => (Reason::Failed, Guarded::Yes),
+        Pages::App(_) => Reason::Starting,
+        Pages::Unknown => Reason::Failed,
     };
-    Ok(page(prefix(&headers), reason, guarded))
+    // Which also gives way to an app as soon as there is one.
+    Ok(page(prefix(&headers), reason, Guarded::Yes))
 }
 
 /// Who came to this address wants this copy and no other.
 async fn chosen(headers: HeaderMap) -> Response {
-    page(prefix(&headers), Reason::Chosen, Guarded::No)
+    page(prefix(&headers), Reason::Nothing, Guarded::No)
 }
 
 async fn slash() -> Response {

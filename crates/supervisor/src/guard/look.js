@@ -10,6 +10,9 @@ let timer = null;
 let since = null;
 /** Files were, since the page was last looked at. */
 let changed = false;
+/** A server needs a moment to notice what it breaks on. */
+const SETTLES = 2500;
+let changedAt = -SETTLES;
 /** It runs and does not answer: nothing to wait for. */
 let hung = false;
 let looking = false;
@@ -38,7 +41,16 @@ async function look() {
   await lookAtPage(found?.ok);
   changed = false;
   looking = false;
-  if (again) { again = false; soon(); }
+  if (again) soon();
+  else if (performance.now() - changedAt < SETTLES) soon(400);
+  else if (troubles.has("health")) soon(1000);
+  again = false;
+}
+
+function filesChanged() {
+  changed = true;
+  changedAt = performance.now();
+  soon();
 }
 
 function judge(found, ill) {
@@ -46,7 +58,8 @@ function judge(found, ill) {
   if (reason === "starting" && (phase === "starting" || performance.now() - born < 15000)) ill = null;
   set("health", ill);
   if (!built || busy) return;
-  const ready = found.ok && found.mode === "source";
+  // Also when it is the copy itself that is wanted by now, which says so.
+  const ready = found.ok && (found.mode === "source" || waiting);
   if (ready && !touched && reload()) return;
   renderPill(ready ? "ready" : reason === "starting" && !ill ? "starting" : "");
 }

@@ -37,7 +37,7 @@ function happened(event) {
   socket.seen = event.seq;
   switch (event.type) {
     case "files":
-      if (event.changes.some(({ path, from }) => [path, from].some((name) => typeof name === "string" && `${name}/`.startsWith(`${directory}/`)))) { changed = true; soon(); }
+      if (event.changes.some(({ path, from }) => [path, from].some((name) => typeof name === "string" && `${name}/`.startsWith(`${directory}/`)))) filesChanged();
       break;
     case "process":
       if (!/^runtime(@|$)/.test(event.process.name)) break;
@@ -49,7 +49,7 @@ function happened(event) {
       break;
     case "config": ofConfig(event.error); soon(); break;
     case "gap": lookAtProcesses().catch(() => {}); soon(); break;
-    case "files_lost": case "restored": changed = true; soon(); break;
+    case "files_lost": case "restored": filesChanged(); break;
     case "process_gone": soon(); break;
     case "checkpoint": if (panel && !busy) describeUndo(); break;
   }
