@@ -95,7 +95,7 @@ fn modules(workspace: &Path, out_dir: &Path) -> Result<(), Box<dyn Error>> {
 }
 
 fn build(carried: &Carried, workspace: &Path, out_dir: &Path) -> Result<PathBuf, Box<dyn Error>> {
-    let profile = env::var("NACRE_GUEST_PROFILE").unwrap_or_else(|_| "guest".to_owned());
+    let profile = env::var("NACRE_GUEST_PROFILE").unwrap_or_else(|_| "release".to_owned());
     let target = env::var("TARGET")?;
     let target_dir = out_dir.join("guest-target");
     let mut cargo = Command::new(env::var_os("CARGO").ok_or("cargo did not say where it is")?);

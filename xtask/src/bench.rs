@@ -1,11 +1,10 @@
 //! `cargo xtask bench` and `cargo xtask soak`: build as shipped, then let `nacre-bench` measure.
 
-use std::path::PathBuf;
 use std::process::Command;
 
 use anyhow::{Result, bail};
 
-use crate::builds::{self, Built};
+use crate::builds::{self, Built, Profile};
 use crate::tools::{self, For};
 use crate::{cargo, npm, python, shell};
 
@@ -43,9 +42,10 @@ pub(crate) fn soak(args: &[String]) -> Result<()> {
 }
 
 fn harness(built: &Built) -> Result<Command> {
-    let words = ["build", "--release", "--package", "nacre-bench", "--features", "unguarded"];
-    shell::run(&mut builds::with_guest(&words, &built.guest))?;
-    let program: PathBuf = cargo::target_dir().join("release/nacre-bench");
+    let words = ["build", "--release", "--workspace", "--exclude", "nacre", "--bin", "nacre-bench"];
+    let mut build = builds::with_guest(&words, &built.guest);
+    shell::run(build.args(["--features", "nacre-bench/unguarded"]))?;
+    let program = builds::made(Profile::Release, "nacre-bench");
     let mut command = Command::new(program);
     command.current_dir(cargo::root());
     command.arg("--guest").arg(&built.guest).arg("--nacre").arg(&built.nacre);

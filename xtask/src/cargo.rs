@@ -13,11 +13,20 @@ pub(crate) fn root() -> &'static Path {
     here.parent().unwrap_or(here)
 }
 
+/// What the cargo that runs us says of us. Build scripts of others (ring's) run again when it changes, so that
+/// a build by hand and one by `cargo xtask` would each undo the other's.
+const OURS: [&str; 2] = ["CARGO_PKG_", "CARGO_MANIFEST_"];
+
 /// `cargo WORDS...` in the workspace. In CI the lock file is law.
 pub(crate) fn command(words: &[&str]) -> Command {
     let program = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let mut command = Command::new(program);
     command.current_dir(root()).args(words);
+    for (name, _) in std::env::vars_os() {
+        if OURS.iter().any(|prefix| name.to_string_lossy().starts_with(prefix)) {
+            command.env_remove(name);
+        }
+    }
     if std::env::var_os("CI").is_some() && words != ["fmt", "--all", "--check"] {
         command.env("CARGO_NET_RETRY", "5").arg("--locked");
     }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use anyhow::{Result, bail};
 
-use crate::builds::{self, GuestProfile};
+use crate::builds::{self, Profile};
 use crate::steps::Steps;
 use crate::tools::For;
 use crate::{browser, cargo, desktop, docs, failed, fuzz, models, python, shell, tools};
@@ -56,28 +56,28 @@ pub(crate) fn run(args: &[String]) -> Result<()> {
     }
     // First, because whatever builds `nacre` without one builds one of its own.
     let built = steps.run("desktop", desktop::build);
-    let guest = built.and_then(|()| steps.run("guest", || builds::guest(GuestProfile::Test)));
-    if let Some(guest) = guest {
+    let guest = built.and_then(|()| steps.run("guest", || builds::guest(Profile::Debug)));
+    let whole = guest.and_then(|guest| {
+        // What the tests, the browser and the pages that are generated share.
+        steps.run("build", || builds::debug(&guest)).map(|_| guest)
+    });
+    if let Some(guest) = whole {
         if options.filter.is_none() {
             steps.run("lints", || lints(&guest));
             steps.run("generated docs", docs::check);
-        }
-        if options.filter.is_none() {
             steps.run("desktop tests", desktop::check);
         }
         let python = steps.run("python", python::ensure);
-        if let Some(python) = &python
-            && let Some(Some(remark)) = steps.run("tests", || tests(&options, &guest, python))
-        {
-            steps.remark(remark);
+        if let Some(python) = &python {
+            steps.run_remarking("tests", || tests(&options, &guest, python));
         }
         if options.filter.is_none() {
             let words = ["test", "--quiet", "--workspace", "--doc"];
             steps.run("doc tests", || shell::run(&mut builds::with_guest(&words, &guest)));
         }
         if let (true, Some(python)) = (options.everything(), &python) {
-            steps.run("browser", || browser::run(&guest, python));
-            steps.run("models", || models::run(&guest, python));
+            steps.run_remarking("browser", || browser::run(&guest, python));
+            steps.run_remarking("models", || models::run(&guest, python));
         }
     }
     if options.everything() {
@@ -93,8 +93,10 @@ fn lints(guest: &Path) -> Result<()> {
     let words = ["clippy", "--quiet", "--workspace", "--all-targets"];
     shell::run(builds::with_guest(&words, guest).args(["--", "-D", "warnings"]))?;
     // As `cargo xtask bench` builds it.
-    let words = ["clippy", "--quiet", "--package", "nacre-bench", "--features", "unguarded"];
-    shell::run(builds::with_guest(&words, guest).args(["--", "-D", "warnings"]))
+    let words = ["clippy", "--quiet", "--workspace", "--exclude", "nacre", "--lib", "--bins"];
+    let mut bench = builds::with_guest(&words, guest);
+    bench.args(["--features", "nacre-bench/unguarded", "--", "-D", "warnings"]);
+    shell::run(&mut bench)
 }
 
 /// nextest where it is installed: it runs each test in its own process and knows slow ones.

@@ -6,7 +6,7 @@ use std::process::Command;
 
 use anyhow::{Context, Result, bail};
 
-use crate::builds::{self, GuestProfile};
+use crate::builds::{self, Profile};
 use crate::{cargo, shell};
 
 pub(crate) fn run(args: &[String]) -> Result<()> {
@@ -48,9 +48,7 @@ pub(crate) fn check() -> Result<()> {
 }
 
 fn pages() -> Result<Vec<Page>> {
-    let guest = builds::guest(GuestProfile::Test)?;
-    shell::run(&mut builds::with_guest(&["build", "--quiet", "--package", "nacre"], &guest))?;
-    let nacre = cargo::target_dir().join("debug/nacre");
+    let nacre = builds::debug(&builds::guest(Profile::Debug)?)?;
     let mut content = CLI_HEADER.to_owned();
     reference(&nacre, &["nacre"], &mut content)?;
     Ok(vec![
@@ -61,16 +59,19 @@ fn pages() -> Result<Vec<Page>> {
 }
 
 fn openapi() -> Result<String> {
-    let run = ["run", "--quiet", "--package", "nacre-wire", "--example", "openapi"];
     // The end of the last line is lost on the way.
-    Ok(shell::output(&mut cargo::command(&run))? + "\n")
+    Ok(example("openapi")? + "\n")
+}
+
+/// What a program wrote that [`builds::debug`] has built.
+fn example(name: &str) -> Result<String> {
+    shell::output(&mut Command::new(builds::made(Profile::Debug, "examples").join(name)))
 }
 
 /// The page as it is, with today's path contract between its two marks.
 fn architecture() -> Result<String> {
     let page = fs::read_to_string(cargo::root().join("ARCHITECTURE.md"))?;
-    let run = ["run", "--quiet", "--package", "nacre-gateway", "--example", "path_contract"];
-    let table = shell::output(&mut cargo::command(&run))?;
+    let table = example("path_contract")?;
     between(&page, "<!-- path contract -->\n", "<!-- end -->", &format!("{table}\n"))
         .context("ARCHITECTURE.md has lost the marks of the path contract")
 }

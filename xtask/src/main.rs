@@ -19,6 +19,7 @@ mod npm;
 mod python;
 mod shell;
 mod steps;
+mod suite;
 mod tools;
 
 #[cfg(test)]

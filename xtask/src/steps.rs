@@ -33,10 +33,15 @@ impl Steps {
         result.ok()
     }
 
-    /// Something to see beside the verdict of the last step.
-    pub(crate) fn remark(&mut self, remark: String) {
+    /// The same for work that may have something to be seen beside its verdict.
+    pub(crate) fn run_remarking(
+        &mut self,
+        name: &'static str,
+        work: impl FnOnce() -> Result<Option<String>>,
+    ) {
+        let remark = self.run(name, work).flatten();
         if let Some(last) = self.0.last_mut() {
-            last.remark = Some(remark);
+            last.remark = remark;
         }
     }
 
@@ -78,8 +83,7 @@ mod tests {
         let mut steps = Steps::default();
         assert_eq!(steps.run("first", || Ok(1)), Some(1));
         assert_eq!(steps.run::<()>("second", || bail!("broken pipe")), None);
-        assert_eq!(steps.run("third", || Ok(3)), Some(3));
-        steps.remark("but slowly".to_owned());
+        steps.run_remarking("third", || Ok(Some("but slowly".to_owned())));
         let table = steps.table();
         assert!(table.contains("ok, but slowly"), "{table}");
         assert!(table.contains("second") && table.contains("FAILED: broken pipe"), "{table}");

@@ -98,6 +98,13 @@ const TOOLS: &[Tool] = &[
         why: "the page is tested in a real browser",
     },
     Tool {
+        sign: Sign::Program("vim"),
+        package: "vim",
+        needed: &[For::Browser],
+        why: "draws in a terminal of the desktop",
+    },
+    Tool { sign: Sign::Program("htop"), package: "htop", needed: &[For::Browser], why: "the same" },
+    Tool {
         sign: Sign::Program("openssl"),
         package: "openssl",
         needed: &[For::Browser],
@@ -215,8 +222,8 @@ const TOOLS: &[Tool] = &[
     Tool {
         sign: Sign::Program("nginx"),
         package: "nginx-light",
-        needed: &[For::BenchGateway],
-        why: "a peer in the benchmarks",
+        needed: &[For::Browser, For::BenchGateway],
+        why: "a peer in the benchmarks, and the proxy that people put in front",
     },
     Tool {
         sign: Sign::Program("wrk"),
