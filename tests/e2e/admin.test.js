@@ -55,6 +55,12 @@ test("dev is made, made live, taken back and deleted with the buttons of the pag
   await press("Make dev", "dev is a copy of live");
   await visitor.isAccessible();
   await visitor.picture("admin");
+  for (const name of ["promote", "network", "models"]) {
+    await page.goto(await set.computer.url(`/admin/sandboxes/${name}`));
+    await page.locator("h1").first().waitFor();
+    await visitor.isAccessible();
+    await visitor.picture(`admin-${name}`);
+  }
   await set.computer.nacre("exec", "-s", "dev", "--", "sh", "-c", "echo -n two > words");
   await shows(page, "/dev/", "two");
   await press("Make dev live", "what was dev is live");

@@ -1,7 +1,7 @@
 // A computer of one's own for each file of tests: real gateway, real sandbox, own data, free port.
 
 import { execFile, execFileSync, spawn } from "node:child_process";
-import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -9,6 +9,9 @@ import { promisify } from "node:util";
 
 const PROGRAM = process.env.NACRE_BIN;
 const LARGEST_OUTPUT = 64 * 1024 * 1024;
+/** No command of a test takes so long. One that hangs is named, with what the gateway said last. */
+const PATIENCE = 120_000;
+const LAST_WORDS = 4000;
 
 export class Computer {
   #data;
@@ -29,12 +32,12 @@ export class Computer {
     return computer.#up("--listen", "127.0.0.1:0");
   }
 
-  /** One with the desktop, as people have it. */
+  /** One with the desktop, as people have it; on a free port unless `config` names one. */
   static async withDesktop(config = "") {
     const computer = new Computer();
     computer.#config = config;
     computer.#seed = "true";
-    return computer.#up("--listen", "127.0.0.1:0");
+    return computer.#up(...(/^listen = /m.test(config) ? [] : ["--listen", "127.0.0.1:0"]));
   }
 
   /** One that is on an internet of the test's own. */
@@ -57,10 +60,16 @@ export class Computer {
 
   /** What the command printed; it fails with what the command said. */
   async nacre(...args) {
-    const options = { env: this.#environment(), maxBuffer: LARGEST_OUTPUT, encoding: "buffer" };
+    const options = { env: this.#environment(), maxBuffer: LARGEST_OUTPUT, encoding: "buffer", timeout: PATIENCE, killSignal: "SIGKILL" };
     const [program, ...words] = this.#program;
-    const { stdout } = await promisify(execFile)(program, [...words, ...args], options);
-    return stdout;
+    try {
+      const { stdout } = await promisify(execFile)(program, [...words, ...args], options);
+      return stdout;
+    } catch (error) {
+      if (!error.killed) throw error;
+      const log = await readFile(join(this.#data, "gateway.log"), "utf8").catch(String);
+      throw new Error(`nacre ${args.join(" ")} did not end within ${PATIENCE} ms; the gateway said: ${log.slice(-LAST_WORDS)}`);
+    }
   }
 
   /** What the command complained about, and its code. */
@@ -81,7 +90,7 @@ export class Computer {
 
   /** The same with something on its standard input. */
   piped(input, ...args) {
-    return execFileSync(PROGRAM, args, { env: this.#environment(), input, maxBuffer: LARGEST_OUTPUT });
+    return execFileSync(PROGRAM, args, { env: this.#environment(), input, maxBuffer: LARGEST_OUTPUT, timeout: PATIENCE });
   }
 
   async json(...args) {
@@ -117,7 +126,7 @@ export class Computer {
     if (this.#stopped) return;
     try {
       const [program, ...words] = this.#program;
-      execFileSync(program, [...words, "down"], { env: this.#environment(), stdio: "ignore" });
+      execFileSync(program, [...words, "down"], { env: this.#environment(), stdio: "ignore", timeout: PATIENCE / 4 });
     } catch {
       // It never came up, or is down already.
     }

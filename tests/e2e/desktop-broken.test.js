@@ -3,6 +3,7 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { Visitor } from "./browser.js";
 import { desk, until } from "./desktop.js";
 
 const set = desk();
@@ -13,6 +14,8 @@ const SLOW_MACHINE = 3000;
 /** `reload` also loads the page again before anything is undone: what is broken is then all there is. */
 async function story({ breaks, reload = false, says }) {
   const owner = await set.open("#/settings");
+  // A change that comes while the page is still on its way is in what arrives, or in nothing.
+  await owner.page.getByRole("heading", { name: "Settings" }).first().waitFor();
   // What a broken page complains about is what this is about.
   owner.expects(/./);
   await set.computer.exec(breaks);
@@ -35,6 +38,9 @@ test("a syntax error", () => story({ breaks: "echo 'export const = ;' >> shell/s
 
 test("a syntax error, and the page is loaded again", () => story({ breaks: "echo 'export const = ;' >> shell/src/app/app.tsx", reload: true }));
 
+test("a page that throws when it is drawn", () =>
+  story({ breaks: `sed -i 's/export default function \\(\\w*\\)(.*) {/&\\n  throw new Error("drawn badly");/' shell/src/pages/settings/settings.tsx`, says: /drawn badly/ }));
+
 test("a frame that throws when it is drawn", () =>
   story({ breaks: `sed -i 's/export function App() {/&\\n  throw new Error("no frame");/' shell/src/app/app.tsx`, says: /no frame/ }));
 
@@ -49,3 +55,26 @@ test("a dev server that ends, and cannot start", () => story({ breaks: "echo 'th
 test("a dev server that hangs", () => story({ breaks: "echo 'while (true);' > shell/vite.config.ts" }));
 
 test("the source of the whole desktop is gone", () => story({ breaks: "rm -rf shell", reload: true }));
+
+test("the rescue page shows what happened, undoes and restarts with JavaScript off", async () => {
+  const visitor = await Visitor.arrive(set.browser, { javaScriptEnabled: false });
+  const { page } = visitor;
+  const press = (name) => page.getByRole("button", { name }).first().click();
+  await page.goto(await set.computer.signInLink());
+  await set.computer.exec("rm shell/index.html");
+  await page.goto(await set.computer.url("/supervisor/rescue"));
+  await page.getByRole("heading", { name: "What happened" }).waitFor();
+  await page.getByText("shell/index.html").first().waitFor();
+  await press(/^Undo/);
+  await until("the page is back", async () => String(await set.computer.exec("ls shell")).includes("index.html"));
+
+  const pid = async () => (await set.computer.json("process", "list")).processes.find(({ name }) => name === "runtime")?.pid;
+  const before = await pid();
+  await press(/^Restart/);
+  await until("it is another process", async () => (await pid()) && (await pid()) !== before, 60_000);
+  await healthy();
+  // A shell that depends on nothing in the workspace.
+  await page.getByRole("link", { name: "The desktop as it came with Nacre" }).waitFor();
+  await visitor.picture("rescue-without-javascript");
+  await visitor.leave();
+});

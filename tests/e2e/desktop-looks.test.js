@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { desk } from "./desktop.js";
+import { desk, until } from "./desktop.js";
 
 const set = desk();
 const PAGES = ["Chat", "Files", "Timeline", "Terminal", "Live and dev", "Runs", "Spending", "Network", "Settings"];
@@ -51,5 +51,18 @@ test("with the keyboard alone: every page by two keys, everything else by name",
   await owner.page.reload();
   await owner.works();
   assert.equal(await owner.page.evaluate("document.documentElement.dataset.theme"), "dark", "and it is remembered");
+  await owner.leave();
+});
+
+test("the copy that came with Nacre serves when it is chosen, says so, and gives way again", async () => {
+  const owner = await set.open("#/chat");
+  owner.expects(/WebSocket|404|503|vite|ERR_/);
+  await set.computer.exec("cp nacre.toml kept.toml; echo 'runtime = \"built\"' > nacre.toml");
+  const copy = owner.page.locator('html[data-nacre="built"] nav[aria-label="Desktop"]');
+  await until("the copy is served", () => owner.page.reload().then(() => copy.isVisible()));
+  await owner.reads("as nacre.toml asks");
+  await set.computer.exec("mv kept.toml nacre.toml");
+  // Nobody has to load anything again.
+  await owner.works();
   await owner.leave();
 });

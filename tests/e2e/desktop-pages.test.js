@@ -15,6 +15,18 @@ const set = desk({
       ],
       "The poem is in `poem.md`.",
     ),
+    ...script("bear in mind", [["remember", { text: "The owner collects shells." }]], "I will bear it in mind."),
+    ...script("what I collect", [["recall", { query: "what does the owner collect" }]], "You collect shells.", ["The owner collects shells"]),
+    ...script(
+      "publish my notes",
+      [
+        ["write_file", { path: "notes/shells.md", content: "# Growth\n\nA shell grows layer by layer.\n" }],
+        ["publish", { path: "notes/shells.md", title: "On shells" }],
+        ["knowledge_search", { query: "layer", in: "publications" }],
+      ],
+      "Published, and found again.",
+      [undefined, "nacre:edition:", "layer by layer"],
+    ),
     ...script("ask first", [["write_file", { path: "asked.txt", content: "yes\n" }]], "Written, as you allowed."),
   ],
   prepare: (computer) => computer.exec("printf 'one\\ntwo\\nthree\\n' > list.txt; mkdir -p deep/er; echo here > deep/er/note.txt"),
@@ -50,6 +62,43 @@ test("in ask mode nothing happens before it is allowed, by the keyboard alone", 
   await question.getByRole("button", { name: /^Allow/ }).press("Enter");
   await owner.reads("Written, as you allowed.");
   assert.equal(String(await set.computer.exec("cat asked.txt")), "yes\n");
+  await owner.leave();
+});
+
+test("what the agent bears in mind is known in the next conversation", async () => {
+  const owner = await set.open("#/chat/new");
+  await owner.says("Please bear in mind that I collect shells");
+  await owner.reads("I will bear it in mind.");
+  await owner.page.goto(await set.computer.url("/#/chat/new"));
+  await owner.says("Tell me what I collect");
+  await owner.reads("You collect shells.");
+  const { facts } = await set.computer.json("memory", "list");
+  assert.deepEqual(facts.map(({ text }) => text), ["The owner collects shells."]);
+  await owner.leave();
+});
+
+test("a conversation is forked where it stands, and found by its title", async () => {
+  const owner = await set.open("#/chat/new");
+  for (const words of ["hello one", "hello two", "hello three", "hello four"]) {
+    await owner.page.goto(await set.computer.url("/#/chat/new"));
+    await owner.says(words);
+    await owner.reads("Hello, I am here.");
+  }
+  await owner.page.keyboard.press("Control+k");
+  await owner.page.keyboard.type("fork this conversation");
+  await owner.page.keyboard.press("Enter");
+  await owner.page.getByTitle("Go to the conversation that this was forked from").waitFor();
+  await owner.page.getByRole("searchbox", { name: "Search conversations" }).fill("two");
+  await until("only that one is listed", async () => (await owner.page.getByText("hello three").count()) === 0 && (await owner.page.getByText("hello two").count()) > 0);
+  await owner.leave();
+});
+
+test("the agent publishes a document, and finds it among what is published", async () => {
+  const owner = await set.open("#/chat/new");
+  await owner.says("Now publish my notes");
+  // What is published is out: that is asked about in every mode.
+  await owner.page.getByRole("alert", { name: "The agent asks" }).getByRole("button", { name: /^Allow/ }).click();
+  await owner.reads("Published, and found again.");
   await owner.leave();
 });
 
@@ -96,22 +145,58 @@ test("the timeline names who changed what, shows it, and takes it back", async (
   await owner.leave();
 });
 
-test("a terminal draws, and is the same one after the page was loaded again", async () => {
+test("two moments are compared, and a file goes back to one of them after a look at what that changes", async () => {
+  const owner = await set.open("#/timeline");
+  for (const words of ["first words", "second words"]) {
+    await set.computer.exec(`echo ${words} > moments.txt`);
+    await owner.page.getByText("moments.txt").first().waitFor();
+    await owner.page.waitForTimeout(300);
+  }
+  const [newest, older] = (await set.computer.json("history", "moments.txt")).checkpoints.map(({ id }) => id);
+  await owner.page.goto(await set.computer.url(`/#/timeline/${older}?compare=${newest}`));
+  await owner.page.getByRole("heading", { name: "Compare two moments" }).waitFor();
+  await owner.reads(/second words/);
+  await owner.picture("desktop-compare");
+
+  await owner.page.goto(await set.computer.url(`/#/timeline/${older}`));
+  await owner.page.getByRole("button", { name: /Restore/ }).first().click();
+  const dialog = owner.page.getByRole("dialog");
+  await dialog.getByText("moments.txt").first().waitFor();
+  assert.equal(String(await set.computer.exec("cat moments.txt")), "second words\n", "looking changes nothing");
+  await dialog.getByRole("button", { name: /^Restore/ }).click();
+  await until("it is as it was", async () => String(await set.computer.exec("cat moments.txt")) === "first words\n");
+  await owner.leave();
+});
+
+test("a terminal draws what vim and htop draw, and is the same one after the page was loaded again", async () => {
   const owner = await set.open("#/terminal");
   const screen = owner.page.locator(".xterm-screen").first();
-  await screen.waitFor();
+  const shows = (what, patience) => until(`the screen shows ${what}`, async () => what.test(await owner.page.locator(".xterm-rows").first().innerText()), patience);
   await screen.click();
-  await owner.page.keyboard.type("echo $((6 * 7)) is it; vim -u NONE list.txt || vi list.txt\n");
-  await owner.page.waitForTimeout(1500);
-  await owner.picture("desktop-terminal");
+  await shows(/[$#]/);
+  await owner.page.keyboard.type("echo $((6 * 7)) is it; printf 'first line\\nsecond line\\n' > verse.txt\n");
+  await shows(/42 is it/);
+
+  await owner.page.keyboard.type("vim -u NONE verse.txt\n");
+  await shows(/first line\s*second line\s*~\s*~/);
+  await owner.page.keyboard.type("othird line");
+  await shows(/first line\s*third line\s*second line/);
+  await owner.picture("desktop-terminal-vim");
   await owner.page.keyboard.press("Escape");
-  await owner.page.keyboard.type(":q!\n");
-  const shells = async () => (await set.computer.json("ps")).commands.filter(({ state, running }) => state === "running" || running);
-  const before = (await shells().catch(() => [])).length;
+  await owner.page.keyboard.type(":wq\n");
+  await until("vim has written", async () => String(await set.computer.exec("cat verse.txt")) === "first line\nthird line\nsecond line\n");
+
+  await owner.page.keyboard.type("htop\n");
+  await shows(/Mem\[[^]*PID[^]*F10\s*Quit/);
+  await owner.picture("desktop-terminal-htop");
+  await owner.page.keyboard.type("q");
+  await shows(/42 is it/);
+
+  const shells = async () => (await set.computer.json("ps")).length;
+  const before = await shells();
   await owner.page.reload();
   await owner.works();
-  await owner.page.locator(".xterm-screen").first().waitFor();
-  await until("what was written is there again", async () => (await owner.page.locator(".xterm-rows").first().innerText()).includes("42 is it"));
-  assert.equal((await shells().catch(() => [])).length, before, "no second shell");
+  await shows(/42 is it/);
+  assert.equal(await shells(), before, "no second shell");
   await owner.leave();
 });

@@ -50,3 +50,13 @@ test("an edit of the theme shows in every open page within a moment, and no page
     await owner.leave();
   }
 });
+
+test("of many edits of one file in a row, the last one is shown", async () => {
+  const owner = await set.open("#/settings");
+  for (const last of [4, 6, 8]) {
+    const edits = [1, 2, 3, last].map((radius) => `sed -i 's/--radius: [^;]*/--radius: ${radius}px/' shell/src/theme.css`);
+    await set.computer.exec(edits.join("; sleep 0.03; "));
+    await until(`the corner is of ${last} pixels`, async () => (await owner.colour("--radius")) === `${last}px`, 5000);
+  }
+  await owner.leave();
+});

@@ -35,8 +35,9 @@ export function desk({ fixtures = [], config = "", prepare = async () => {} } = 
 const USAGE = { prompt_tokens: 120, completion_tokens: 30, total_tokens: 150 };
 const SMALL_TALK = [{ match: { userMessage: "hello" }, response: { content: "Hello, I am here.", usage: USAGE } }];
 
-/** A model that calls these tools one after the other, and then says something. */
-export function script(words, calls, end) {
+/** A model that calls these tools one after the other, and then says something. It goes on only when what
+    came back holds what `results` says, one for each call. */
+export function script(words, calls, end, results = []) {
   const id = (index) => `${words.replaceAll(/\W+/g, "-")}-${index}`;
   const say = (index) =>
     index < calls.length
@@ -44,7 +45,7 @@ export function script(words, calls, end) {
       : { content: end, usage: USAGE };
   return [
     { match: { userMessage: words, turnIndex: 0 }, response: say(0) },
-    ...calls.map((_, index) => ({ match: { toolCallId: id(index) }, response: say(index + 1) })),
+    ...calls.map((_, index) => ({ match: { toolCallId: id(index), ...(results[index] && { toolResultContains: results[index] }) }, response: say(index + 1) })),
   ];
 }
 

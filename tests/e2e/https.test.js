@@ -1,25 +1,19 @@
 // A real browser over TLS: HTTP/2 for pages, HTTP/1.1 for sockets, and a session that only https has.
 
 import assert from "node:assert/strict";
-import { execFile } from "node:child_process";
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
-import { promisify } from "node:util";
 import { launch, Visitor } from "./browser.js";
 import { Computer } from "./computer.js";
+import { certificate } from "./proxy.js";
 
 const set = {};
 
 before(async () => {
   set.folder = await mkdtemp(join(tmpdir(), "nacre-tls-"));
-  const [cert, key] = ["cert.pem", "key.pem"].map((name) => join(set.folder, name));
-  await promisify(execFile)("openssl", [
-    "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2",
-    "-subj", "/CN=localhost", "-addext", "subjectAltName=IP:127.0.0.1,DNS:localhost",
-    "-keyout", key, "-out", cert,
-  ]);
+  const { cert, key } = await certificate(set.folder);
   set.computer = await Computer.start("--tls-cert", cert, "--tls-key", key);
   set.browser = await launch();
 });
