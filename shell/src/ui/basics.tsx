@@ -96,7 +96,8 @@ export function Notice({ tone = "plain", icon = "info", children }: { tone?: "pl
 
 /** Holds the place of what is being loaded, so that nothing moves when it comes. */
 export function Skeleton({ height = 20, width = "100%" }: { height?: number | string; width?: number | string }) {
-  return <div className={css.skeleton} style={{ height, width }} aria-hidden="true" />;
+  // What fills the whole width has another height when it comes; see `.in-turn`.
+  return <div className={css.skeleton} style={{ height, width }} data-waiting={width === "100%" || undefined} aria-hidden="true" />;
 }
 
 export function Field({ label, hint, children }: { label: string; hint?: string; children: ReactNode }) {

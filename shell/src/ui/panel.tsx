@@ -18,7 +18,7 @@ export function Panel({ title, about, acts, plain, children }: { title: ReactNod
         </div>
         {acts && <div className={css.acts}>{acts}</div>}
       </header>
-      <div className={classes(css.body, plain && css.plain)}>{children}</div>
+      <div className={classes(css.body, "in-turn", plain && css.plain)}>{children}</div>
     </section>
   );
 }

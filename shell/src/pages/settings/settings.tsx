@@ -46,7 +46,7 @@ export default function Page({ rest }: { rest: string }) {
             ))}
           </ul>
         </nav>
-        <div className={css.content} key={section.id} role="region" aria-label={section.name} tabIndex={0}>
+        <div className={classes(css.content, "in-turn")} key={section.id} role="region" aria-label={section.name} tabIndex={0}>
           <Shown />
         </div>
       </div>

@@ -1,7 +1,7 @@
 // What each provider may cost in a day, and has.
 
 import { gateway } from "../../api/mount";
-import { Badge, LinkButton } from "../../ui/basics";
+import { Badge, LinkButton, Skeleton } from "../../ui/basics";
 import { dollars, short } from "../../ui/format";
 import { Meter, Panel } from "../../ui/panel";
 import type { Of } from "../../api/client";
@@ -9,7 +9,8 @@ import { useProviders } from "./data";
 import css from "./usage.module.css";
 
 export function Budgets() {
-  const { data } = useProviders();
+  const { data, isPending } = useProviders();
+  if (isPending) return <Skeleton height={120} />;
   if (!data || data.providers.length === 0) return null;
   return (
     <Panel
