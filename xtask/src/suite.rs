@@ -1,11 +1,16 @@
-//! The suites that Node runs: each file of tests in a process of its own, and once more when it failed.
+//! The suites that Node runs: each file of tests in a process of its own, some at once, and alone once more
+//! when it failed.
 //!
 //! A whole computer, a browser and a model server have many ways to be late. What fails twice fails; what needed
 //! its second try is named beside the verdict, to be looked into.
 
 use std::fs;
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::{Mutex, PoisonError};
+use std::thread;
+use std::time::Instant;
 
 use anyhow::{Context, Result, bail, ensure};
 
@@ -13,26 +18,66 @@ use crate::{cargo, shell};
 
 /// For a file, and for a test in it. The longest file takes a quarter of it on two quiet cores.
 const PATIENCE_MS: u32 = 360_000;
+/// They wait more than they work: for pages, for dev servers, for what should not happen.
+const AT_ONCE: usize = 2;
 
 /// Every `*.test.js` in a folder of the repository. Returns what is to be remarked.
-pub(crate) fn run(folder: &str, set: impl Fn(&mut Command)) -> Result<Option<String>> {
+pub(crate) fn run(folder: &str, set: impl Fn(&mut Command) + Sync) -> Result<Option<String>> {
     let folder = cargo::root().join(folder);
     let files = files(&folder)?;
     ensure!(!files.is_empty(), "{} has no tests", folder.display());
-    let fails = |file: &&String| {
+    let fails = |file: &str| {
         let mut node = Command::new(shell::find("node").unwrap_or_else(|| PathBuf::from("node")));
         node.args(["--test", "--test-concurrency=1", "--test-reporter=spec"]);
         node.arg(format!("--test-timeout={PATIENCE_MS}")).arg(file).current_dir(&folder);
         set(&mut node);
-        shell::run(&mut node).inspect_err(|error| eprintln!("error: {error:#}")).is_err()
+        !passes(file, &mut node)
     };
-    let once: Vec<_> = files.iter().filter(fails).collect();
-    let twice: Vec<_> = once.iter().copied().filter(fails).map(String::as_str).collect();
+    let once = failing(&files, fails);
+    let twice: Vec<_> = once.iter().copied().filter(|file| fails(file)).collect();
     if !twice.is_empty() {
         bail!("{} failed twice: {}", twice.len(), twice.join(", "));
     }
-    let once: Vec<_> = once.into_iter().map(String::as_str).collect();
     Ok((!once.is_empty()).then(|| format!("passed at the second try only: {}", once.join(", "))))
+}
+
+/// Those that fail, in the order of their names.
+fn failing(files: &[String], fails: impl Fn(&str) -> bool + Sync) -> Vec<&str> {
+    let (next, failed) = (Mutex::new(files.iter()), Mutex::new(Vec::new()));
+    // Taken out of the lock before the work begins.
+    let take = || next.lock().unwrap_or_else(PoisonError::into_inner).next();
+    thread::scope(|scope| {
+        for _ in 0..AT_ONCE {
+            scope.spawn(|| {
+                while let Some(file) = take() {
+                    if fails(file) {
+                        failed.lock().unwrap_or_else(PoisonError::into_inner).push(file.as_str());
+                    }
+                }
+            });
+        }
+    });
+    let mut failed = failed.into_inner().unwrap_or_else(PoisonError::into_inner);
+    failed.sort_unstable();
+    failed
+}
+
+/// Shows what it said when it ends, in one piece.
+fn passes(file: &str, node: &mut Command) -> bool {
+    let began = Instant::now();
+    let ran = match node.output() {
+        Ok(ran) => ran,
+        Err(error) => {
+            eprintln!("error: cannot run {}: {error}", shell::display(node));
+            return false;
+        }
+    };
+    let mut out = io::stdout().lock();
+    let took = began.elapsed().as_secs_f64();
+    // A terminal that went away is no reason to stop.
+    _ = writeln!(out, "{file}: {}, {took:.0} s", ran.status);
+    _ = out.write_all(&ran.stdout).and_then(|()| out.write_all(&ran.stderr));
+    ran.status.success()
 }
 
 fn files(folder: &Path) -> Result<Vec<String>> {
