@@ -173,7 +173,7 @@ test("time is up", async () => {
 test("a budget is never overdrawn", async () => {
   const ended = await run("spend it all", "--budget", "0.000001");
   assert.equal(ended.code, 12, ended.stderr);
-  assert.match(ended.stderr, /error: .*\$/);
+  assert.match(ended.stderr, /error: .*the budget of this run is \$.*; nacre run --budget allows another more/);
 });
 
 test("Ctrl-C cancels, and the sandbox is gone when the command returns", async () => {
@@ -220,6 +220,13 @@ test("what cannot work is refused with what to do", async () => {
   assert.equal(code, 1);
   assert.match(stderr, /no model is named/);
   assert.match(stderr, /hint: .*\[agent\]/);
+});
+
+test("an agent that is not installed is named with how to get it", async () => {
+  const { stderr, code } = await set.computer.failed("run", spec("x"), "--agent", "claude", "--model", "anthropic/claude-x");
+  assert.equal(code, 17, stderr);
+  assert.match(stderr, /error: claude is not installed/);
+  assert.match(stderr, /hint: npm install -g @anthropic-ai\/claude-code/);
 });
 
 test("a killed gateway leaves no orphan", async () => {

@@ -39,6 +39,8 @@ impl Account {
 pub(crate) struct Opening<'a> {
     pub(crate) token: &'a Arc<str>,
     pub(crate) token_name: &'a str,
+    /// Whether the token is that of a one-shot run.
+    pub(crate) of_run: bool,
     /// Cancelled when the token has ended, before its calls are.
     pub(crate) token_ended: &'a CancellationToken,
     pub(crate) provider: &'a Arc<str>,
@@ -258,6 +260,10 @@ impl State {
             Limits { .. } => return Ok(()),
         };
         let (whose, until) = match account {
+            Account::Token(_) if wanted.of_run => (
+                "the budget of this run is".to_owned(),
+                "nacre run --budget allows another more".to_owned(),
+            ),
             Account::Token(_) => (
                 format!("the budget of the policy token \"{}\" is", wanted.token_name),
                 "it does not grow again; nacre provider token create makes another".to_owned(),

@@ -209,6 +209,7 @@ impl Models {
         let opened = self.book.open(&Opening {
             token: &token.id,
             token_name: &token.row.name,
+            of_run: token.row.scope.run.is_some(),
             token_ended: &token.ended,
             provider: &target.name,
             accounts,

@@ -49,12 +49,19 @@ pub(crate) struct Grant<'a> {
 pub(crate) struct RunGrant {
     token: Option<Arc<PolicyToken>>,
     secret: Option<Secret>,
+    reply: Option<u64>,
 }
 
 impl RunGrant {
     /// Opens the model, from inside of the run's sandbox.
     pub(crate) fn secret(&self) -> Option<&str> {
         self.secret.as_ref().map(Secret::reveal)
+    }
+
+    /// Tokens of a reply that costs a third of the budget: what is asked and the next call fit beside it.
+    /// `None` when there is no end to it.
+    pub(crate) fn reply(&self) -> Option<u64> {
+        self.reply
     }
 
     /// What the first call was told that there was no budget left for.
@@ -116,7 +123,7 @@ impl Models {
     /// Before the sandbox starts, so that its first command finds it.
     pub(crate) async fn grant_run(&self, wanted: Grant<'_>) -> Result<RunGrant, ApiError> {
         let grant = match wanted.model {
-            None => RunGrant { token: None, secret: None },
+            None => RunGrant { token: None, secret: None, reply: None },
             Some(chosen) => {
                 let scope = PolicyScope {
                     sandbox: Some(wanted.sandbox.to_owned()),
@@ -130,13 +137,20 @@ impl Models {
                 let name = wanted.run.to_owned();
                 let minted = self.tokens.mint(Mint { name, scope, lives_ms, automatic: false });
                 let (token, secret) = minted.await?;
-                RunGrant { token: Some(token), secret: Some(secret) }
+                let reply = self.affordable_reply(chosen, wanted.dollars);
+                RunGrant { token: Some(token), secret: Some(secret), reply }
             }
         };
         let provider = wanted.model.map(|chosen| (chosen.provider.clone(), chosen.kind));
         let entry = Entry { provider, secret: grant.secret.clone() };
         self.granted.table().insert(wanted.run.to_owned(), entry);
         Ok(grant)
+    }
+
+    fn affordable_reply(&self, chosen: &Chosen, dollars: Option<f64>) -> Option<u64> {
+        let live = self.live();
+        let price = live.providers.get(&*chosen.provider)?.provider.prices.of(&chosen.model);
+        (Dollars::new(dollars?)?.0 / 3).checked_div(price.output)
     }
 
     /// At once: what it has under way ends, and its sandbox gets nothing in its place.

@@ -22,6 +22,8 @@ pub(super) const FOLDER: &str = "/run/nacre-run";
 pub(super) const PROGRAM: &str = "/run/nacre-run/nacre-agent";
 pub(super) const SPEC: &str = "/run/nacre-run/spec.txt";
 const SETTINGS: &str = "/run/nacre-run/opencode.json";
+/// Claude Code may ask for this many tokens in one reply, and does not work with much less than the other.
+const CLAUDES_REPLY: std::ops::RangeInclusive<u64> = 4_096..=32_000;
 const SCRATCH: &str = "/tmp/nacre-agent";
 const WORKSPACE: &str = "/workspace";
 /// Of what the supervisor searches.
@@ -57,6 +59,8 @@ pub(super) struct Task<'a> {
     /// Of the model, in tokens, where it is known.
     pub(super) window: Option<u64>,
     pub(super) token: Option<&'a str>,
+    /// Tokens of a reply that leaves most of the budget, where there is one.
+    pub(super) reply: Option<u64>,
     pub(super) max_steps: u64,
     pub(super) time: Duration,
     /// Searched before the usual places.
@@ -125,6 +129,15 @@ impl Agent {
             (Self::Claude, Some(model)) => {
                 // It refuses to go without asking, unless it is told that somebody thought of that.
                 env.insert("IS_SANDBOX".to_owned(), Some("1".to_owned()));
+                // Its maker hears what the model is asked, and nothing besides.
+                let quiet = "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC";
+                env.insert(quiet.to_owned(), Some("1".to_owned()));
+                // What it may be told is reserved before it is: left to itself, one call is a run's budget.
+                if let Some(reply) = task.reply {
+                    let most = reply.clamp(*CLAUDES_REPLY.start(), *CLAUDES_REPLY.end());
+                    let name = "CLAUDE_CODE_MAX_OUTPUT_TOKENS";
+                    env.insert(name.to_owned(), Some(most.to_string()));
+                }
                 let needs = ("claude", "npm install -g @anthropic-ai/claude-code");
                 (from_spec(&claude(model)), None, Some(needs))
             }
@@ -294,18 +307,22 @@ mod tests {
         Chosen { provider: "p".into(), kind, model: "m".to_owned() }
     }
 
-    fn plan(agent: &str, model: Option<&Chosen>) -> Result<Plan, ApiError> {
-        let path = [PathBuf::from("/opt/bin")];
-        Agent::parse(agent).plan(&Task {
+    fn task<'a>(model: Option<&'a Chosen>, path: &'a [PathBuf]) -> Task<'a> {
+        Task {
             run: "run-1",
             spec: "do it",
             model,
             window: None,
             token: Some("t"),
+            reply: None,
             max_steps: 3,
             time: Duration::from_secs(2),
-            path: &path,
-        })
+            path,
+        }
+    }
+
+    fn plan(agent: &str, model: Option<&Chosen>) -> Result<Plan, ApiError> {
+        Agent::parse(agent).plan(&task(model, &[PathBuf::from("/opt/bin")]))
     }
 
     #[test]
@@ -335,6 +352,24 @@ mod tests {
         let path = plan.request.env["PATH"].as_deref().unwrap();
         assert!(path.starts_with("/opt/bin:/usr/local/sbin:"), "{path}");
         assert_eq!(plan.needs, None);
+    }
+
+    #[test]
+    fn a_reply_of_claude_fits_into_the_budget() {
+        let model = chosen(Kind::Anthropic);
+        let told = |reply| {
+            let task = Task { reply, ..task(Some(&model), &[]) };
+            let env = Agent::Claude.plan(&task).unwrap().request.env;
+            env.get("CLAUDE_CODE_MAX_OUTPUT_TOKENS").cloned().flatten()
+        };
+        assert_eq!(told(Some(11_000)).as_deref(), Some("11000"));
+        assert_eq!(told(Some(12)).as_deref(), Some("4096"), "with less it does not work");
+        assert_eq!(
+            told(Some(1_000_000)).as_deref(),
+            Some("32000"),
+            "as much as it asks for anyway"
+        );
+        assert_eq!(told(None), None, "without a budget it is left to itself");
     }
 
     #[test]

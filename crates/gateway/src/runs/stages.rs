@@ -169,6 +169,7 @@ impl Job {
             model: self.order.model.as_ref(),
             window: self.runs.config().window,
             token: grant.secret(),
+            reply: grant.reply(),
             max_steps: self.order.limits.max_steps,
             time: until.saturating_duration_since(Instant::now()),
             path: &self.runs.config().path,

@@ -26,6 +26,7 @@ impl Case {
         Opening {
             token: &self.token,
             token_name: "test",
+            of_run: false,
             token_ended: &self.ended,
             provider: &self.provider,
             accounts: &self.accounts,
