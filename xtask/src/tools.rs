@@ -222,7 +222,7 @@ const TOOLS: &[Tool] = &[
     Tool {
         sign: Sign::Program("nginx"),
         package: "nginx-light",
-        needed: &[For::Browser, For::BenchGateway],
+        needed: &[For::Browser, For::BenchGateway, For::BenchProvider],
         why: "a peer in the benchmarks, and the proxy that people put in front",
     },
     Tool {

@@ -9,7 +9,6 @@
 
 mod bulk;
 mod clone;
-mod nginx;
 mod ours;
 mod session;
 mod sockets;
@@ -26,6 +25,7 @@ use clap::{Subcommand, ValueEnum};
 use tokio::process::{Child, Command};
 
 use crate::machine::Machine;
+use crate::peers::nginx;
 use crate::report::{Report, Row, ratio};
 use crate::samples::Samples;
 use ours::Guard;
@@ -148,7 +148,9 @@ async fn side_by_side(
     let mut upstream = ourselves("process", &["upstream"], &[&socket])?.spawn()?;
     upstream::until_there(&socket).await?;
     let (mut gateway, ours) = ours::start(&socket, &home.join("data"), Guard::Session).await?;
-    let (nginx, theirs) = nginx::start(&socket, &home.join("nginx")).await?;
+    let upstream_socket = format!("unix:{}", socket.display());
+    let (nginx, address) = nginx::start(&upstream_socket, &home.join("nginx")).await?;
+    let theirs = Proxy { address, cookie: None };
     let mut rows = rows(&gateway, &Arc::new(ours.clone()), &theirs, rounds, wanted).await?;
     if wanted(Part::Session) {
         eprintln!("session: {} rounds", rounds.session);

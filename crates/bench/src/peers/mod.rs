@@ -3,6 +3,7 @@
 
 mod bwrap;
 mod docker;
+pub(crate) mod nginx;
 mod rootfs;
 mod runc;
 

@@ -1,11 +1,13 @@
-//! `nacre-bench provider`: what a model call pays for going through the gateway, beside LiteLLM.
+//! `nacre-bench provider`: what a model call pays for going through the gateway, beside LiteLLM
+//! and a bare proxy.
 //!
 //! ```text
 //! load ─▶ gateway (token, budget, ledger) ─┬─▶ one model server
+//!      ─▶ nginx (access log)              ─┤
 //!      ─▶ LiteLLM's proxy                 ─┤
 //!      ─▶ nothing                         ─┘
 //! ```
-//! Every box is a process on loopback, and all three ways are measured in turns. What goes out of a
+//! Every box is a process on loopback, and the ways are measured in turns. What goes out of a
 //! sandbox otherwise joins as further rows of the same report: see [`measure`].
 
 mod litellm;
@@ -21,6 +23,7 @@ use anyhow::{Context, Result};
 use clap::{Subcommand, ValueEnum};
 
 use crate::machine::Machine;
+use crate::peers::nginx;
 use crate::report::{Report, Row};
 use crate::samples::Samples;
 
@@ -99,7 +102,12 @@ pub(crate) async fn measure(
     let wanted = |part: Part| only.is_empty() || only.contains(&part);
     let (mut server, direct) = server::start().await?;
     let (mut gateway, ours) = ours::start(&direct.address, &home.join("data")).await?;
-    let mut notes = Vec::new();
+    let (proxy, address) = nginx::start(&direct.address, &home.join("nginx")).await?;
+    let bare = Way { address, ..direct.clone() };
+    let mut notes = vec![format!(
+        "nginx is {}, and only passes calls on: what any process on the way adds",
+        nginx::version().await?
+    )];
     let mut peer = match litellm {
         Some(program) => {
             notes.push(format!(
@@ -117,7 +125,7 @@ pub(crate) async fn measure(
     let mut rows = Vec::new();
     if wanted(Part::Calls) {
         eprintln!("calls: {} rounds of {} s at {RATE}/s", rounds.calls, rounds.seconds);
-        rows.extend(calls(&direct, &ours, theirs, rounds).await?);
+        rows.extend(calls(&direct, &ours, &bare, theirs, rounds).await?);
     }
     if wanted(Part::FirstToken) {
         eprintln!("first tokens: {}", rounds.first_tokens);
@@ -131,53 +139,69 @@ pub(crate) async fn measure(
     if let Some((child, _)) = &mut peer {
         litellm::stop(child).await?;
     }
+    nginx::stop(proxy).await?;
     gateway.kill().await?;
     server.kill().await?;
     Ok(Report { benchmark: "provider", machine: Machine::here(home), rows, notes })
 }
 
-/// What is added is the difference between a turn of direct calls and the turn that follows it. Turns are
+/// What is added is the difference between a turn of direct calls and the turns that follow it. Turns are
 /// short, so that a moment in which the machine is slow is in few of them, and the median of the differences
 /// does not know it.
-async fn calls(direct: &Way, ours: &Way, theirs: Option<&Way>, rounds: Rounds) -> Result<Vec<Row>> {
-    let [mut bare, mut through, mut slow_bare, mut peer] =
+async fn calls(
+    direct: &Way,
+    ours: &Way,
+    proxy: &Way,
+    theirs: Option<&Way>,
+    rounds: Rounds,
+) -> Result<Vec<Row>> {
+    let [mut alone, mut through, mut proxied, mut slow_alone, mut peer] =
         std::array::from_fn(|_| Samples::default());
-    let mut added = PERCENTS.map(|_| Samples::default());
+    let [mut added, mut proxy_added] =
+        std::array::from_fn(|_| PERCENTS.map(|_| Samples::default()));
     for round in 0..=rounds.calls {
         let first = load::run(direct, RATE, rounds.seconds).await.context("direct")?;
         let second = load::run(ours, RATE, rounds.seconds).await.context("through the gateway")?;
-        // The first round warms both up.
+        let third = load::run(proxy, RATE, rounds.seconds).await.context("through nginx")?;
+        // The first round warms all of them up.
         if round == 0 {
             continue;
         }
-        for (added, percent) in added.iter_mut().zip(PERCENTS) {
-            let more = difference(second.percentile(percent), first.percentile(percent));
-            added.push(more.context("nothing was measured")?);
+        for (all, turn) in [(&mut added, &second), (&mut proxy_added, &third)] {
+            for (added, percent) in all.iter_mut().zip(PERCENTS) {
+                let more = difference(turn.percentile(percent), first.percentile(percent));
+                added.push(more.context("nothing was measured")?);
+            }
         }
-        bare.extend(first);
+        alone.extend(first);
         through.extend(second);
+        proxied.extend(third);
     }
     if let Some(theirs) = theirs {
         load::run(theirs, PEER_RATE, 2).await.context("LiteLLM")?;
-        slow_bare.extend(load::run(direct, PEER_RATE, rounds.peer_seconds).await?);
+        slow_alone.extend(load::run(direct, PEER_RATE, rounds.peer_seconds).await?);
         peer.extend(load::run(theirs, PEER_RATE, rounds.peer_seconds).await.context("LiteLLM")?);
     }
     let what = format!("a call at {RATE}/s");
-    let row = |added: &Samples, percent: u32, target: f64| {
-        let theirs = difference(peer.percentile(percent), slow_bare.percentile(percent));
-        Row::lower(format!("{what}: added to a direct one, p{percent}"), "ms", added.median())
+    let row = |index: usize, target: f64| {
+        let percent = PERCENTS[index];
+        let theirs = difference(peer.percentile(percent), slow_alone.percentile(percent));
+        let metric = format!("{what}: added to a direct one, p{percent}");
+        Row::lower(metric, "ms", added[index].median())
             .peer("LiteLLM", theirs)
+            .peer("nginx", proxy_added[index].median())
             .target(target)
             .samples(through.count())
     };
     let whole = |percent: u32| {
         Row::lower(format!("{what}: whole, p{percent}"), "ms", through.percentile(percent))
-            .peer("direct", bare.percentile(percent))
+            .peer("direct", alone.percentile(percent))
             .peer("LiteLLM", peer.percentile(percent))
+            .peer("nginx", proxied.percentile(percent))
             .samples(through.count())
     };
     let [p50, p99] = PERCENTS;
-    Ok(vec![row(&added[0], p50, 0.3), row(&added[1], p99, 2.0), whole(p50), whole(p99)])
+    Ok(vec![row(0, 0.3), row(1, 2.0), whole(p50), whole(p99)])
 }
 
 async fn first_token(

@@ -8,8 +8,6 @@ use rustix::process::{Pid, Signal, kill_process};
 use tokio::net::TcpStream;
 use tokio::process::{Child, Command};
 
-use super::{Proxy, Running};
-
 /// Bodies are streamed, as ours are: with its defaults nginx would first write an upload to disk.
 const CONFIG: &str = "
 daemon off;
@@ -28,7 +26,7 @@ http {
     client_max_body_size 0;
     keepalive_requests 100000000;
     tcp_nodelay on;
-    upstream app { server unix:SOCKET; keepalive 128; keepalive_requests 100000000; }
+    upstream app { server UPSTREAM; keepalive 128; keepalive_requests 100000000; }
     server {
         listen ADDRESS;
         location / {
@@ -49,12 +47,13 @@ http {
 }
 ";
 
-pub(super) async fn start(socket: &Path, home: &Path) -> Result<Running> {
+/// In front of `upstream` as its configuration names one. Returns the address that it listens on.
+pub(crate) async fn start(upstream: &str, home: &Path) -> Result<(Child, String)> {
     std::fs::create_dir_all(home)?;
     let address = std::net::TcpListener::bind("127.0.0.1:0")?.local_addr()?.to_string();
     let config = CONFIG
         .replace("HOME", &home.display().to_string())
-        .replace("SOCKET", &socket.display().to_string())
+        .replace("UPSTREAM", upstream)
         .replace("ADDRESS", &address);
     let file = home.join("nginx.conf");
     std::fs::write(&file, config)?;
@@ -68,7 +67,7 @@ pub(super) async fn start(socket: &Path, home: &Path) -> Result<Running> {
         .context("cannot run nginx")?;
     for _ in 0..500 {
         if TcpStream::connect(&address).await.is_ok() {
-            return Ok((child, Proxy { address, cookie: None }));
+            return Ok((child, address));
         }
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
@@ -76,14 +75,14 @@ pub(super) async fn start(socket: &Path, home: &Path) -> Result<Running> {
 }
 
 /// Asks it to, because workers outlive a master that is killed.
-pub(super) async fn stop(mut child: Child) -> Result<()> {
+pub(crate) async fn stop(mut child: Child) -> Result<()> {
     let pid = child.id().and_then(|pid| Pid::from_raw(pid.cast_signed()));
     kill_process(pid.context("nginx has ended")?, Signal::TERM)?;
     child.wait().await?;
     Ok(())
 }
 
-pub(super) async fn version() -> Result<String> {
+pub(crate) async fn version() -> Result<String> {
     let output = Command::new("nginx").arg("-v").output().await?;
     let text = String::from_utf8_lossy(&output.stderr).trim().to_owned();
     Ok(text.rsplit('/').next().unwrap_or_default().to_owned())
