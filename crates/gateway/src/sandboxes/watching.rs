@@ -95,12 +95,6 @@ struct Refused {
     busy: bool,
 }
 
-impl Refused {
-    fn may_end_soon(&self) -> bool {
-        self.busy
-    }
-}
-
 impl Sandboxes {
     /// Watches a swap in the background until its time is over or it is taken back.
     pub(super) fn watch(&self, swap: i64, until: u64, baseline: Baseline) {
@@ -133,9 +127,9 @@ impl Sandboxes {
         (begun, counts): (Instant, Counts),
     ) {
         let mut failed_looks = 0;
-        let mut refused = None;
+        let mut refused: Option<Refused> = None;
         // Past its time only for what it has found already, while another change is in the way.
-        while now_ms() < until || refused.as_ref().is_some_and(Refused::may_end_soon) {
+        while now_ms() < until || refused.as_ref().is_some_and(|refused| refused.busy) {
             let left = match until.saturating_sub(now_ms()) {
                 0 => self.0.roles.check_every,
                 left => Duration::from_millis(left),
