@@ -136,8 +136,11 @@ pub struct AlertList {
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct Alert {
     pub kind: AlertKind,
-    /// Name of the sandbox.
+    /// Name of the sandbox at that time.
     pub sandbox: String,
+    /// Which it is, whatever it is called by now.
+    #[serde(default)]
+    pub sandbox_id: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub user: Option<String>,
     /// The runtime path below which files are missing.

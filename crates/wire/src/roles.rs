@@ -21,6 +21,9 @@ pub const ROLE_MOVED: u16 = 4001;
 /// The reason that comes with [`ROLE_MOVED`].
 pub const ROLE_MOVED_REASON: &str = "role moved";
 
+/// What people are told of a swap without [`Swapped::durable_in_us`].
+pub const UNSYNCED: &str = "the disk did not confirm it, so a power cut may take it back";
+
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, Default)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(default)]
@@ -98,9 +101,10 @@ pub struct Swapped {
     pub checks: Vec<SwapCheck>,
     /// From the moment the pointers began to move until both had.
     pub moved_in_us: u64,
-    /// From the same moment until a power cut could not take it back.
-    #[serde(default)]
-    pub durable_in_us: u64,
+    /// From the same moment until a power cut could not take it back. Absent when the disk did not confirm
+    /// that: both have moved, and it may not last.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub durable_in_us: Option<u64>,
     /// Unix time in milliseconds until which it may be taken back by itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub watched_until: Option<u64>,

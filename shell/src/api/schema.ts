@@ -26,8 +26,10 @@ export interface components {
             message: string;
             /** @description The runtime path below which files are missing. */
             path?: string | null;
-            /** @description Name of the sandbox. */
+            /** @description Name of the sandbox at that time. */
             sandbox: string;
+            /** @description Which it is, whatever it is called by now. */
+            sandbox_id?: string;
             user?: string | null;
         };
         /** @enum {string} */
@@ -2024,9 +2026,10 @@ export interface components {
             dev: components["schemas"]["SandboxInfo"];
             /**
              * Format: int64
-             * @description From the same moment until a power cut could not take it back.
+             * @description From the same moment until a power cut could not take it back. Absent when the disk did not confirm
+             *     that: both have moved, and it may not last.
              */
-            durable_in_us?: number;
+            durable_in_us?: number | null;
             live: components["schemas"]["SandboxInfo"];
             /**
              * Format: int64

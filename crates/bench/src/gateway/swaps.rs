@@ -44,7 +44,8 @@ pub(super) async fn measure(proxy: &Arc<Proxy>, count: usize) -> Result<Vec<Row>
         ensure!(swapped.live.id != last, "live is still {last}");
         last = swapped.live.id;
         moved.push_ms(Duration::from_micros(swapped.moved_in_us));
-        durable.push_ms(Duration::from_micros(swapped.durable_in_us));
+        let on_disk = swapped.durable_in_us.context("the disk did not confirm a swap")?;
+        durable.push_ms(Duration::from_micros(on_disk));
         // The next one waits until the load has gone on.
         while load.answered.load(Ordering::Relaxed) < before + CONNECTIONS as u64 {
             tokio::time::sleep(Duration::from_millis(1)).await;

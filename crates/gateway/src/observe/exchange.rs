@@ -88,7 +88,9 @@ impl Exchange {
     /// It asks for another protocol. Nothing more said, the client went before an answer came.
     pub(crate) fn upgrading(&mut self) {
         self.upgrade = Some(Upgrade::ClientWent);
-        self.observer.upgrade_began(self.user.to_str().unwrap_or("-"), &self.sandbox.name);
+        if self.is_of_a_page() {
+            self.observer.upgrade_began(self.user.to_str().unwrap_or("-"), &self.sandbox);
+        }
     }
 
     pub(crate) fn uploading(&mut self, progress: Option<Arc<Progress>>) {
@@ -137,13 +139,18 @@ impl Exchange {
         Watched { body, exchange: self }
     }
 
+    /// And not of the command line, which has a socket for each command.
+    fn is_of_a_page(&self) -> bool {
+        matches!(self.via, Via::Role(_))
+    }
+
     fn log_upgrade(&self) {
         let Some(outcome) = self.upgrade else { return };
         tracing::info!(
             target: ACCESS,
             path = self.path.path(),
             role = self.via.as_str(),
-            proxy_target = self.sandbox.name,
+            proxy_target = self.sandbox.id.as_str(),
             outcome = outcome.as_str(),
             status = self.status,
             "upgrade"
@@ -169,7 +176,7 @@ impl Drop for Exchange {
                 Via::Role(role) => path.strip_prefix(super::prefix(role)).unwrap_or(path),
                 Via::Door => path,
             };
-            self.observer.not_found(&self.sandbox.name, path);
+            self.observer.not_found(&self.sandbox, path);
         }
         if let Some(outcome) = self.upgrade {
             if outcome == Upgrade::Accepted {
@@ -178,14 +185,17 @@ impl Drop for Exchange {
                 self.observer.metrics.upgrade(self.via, outcome);
                 self.log_upgrade();
             }
-            self.observer.upgrade_ended(self.user.to_str().unwrap_or("-"), &self.sandbox.name);
+            // Who was told that the role moved is asked to come again.
+            if self.is_of_a_page() && !self.sandbox.has_moved() {
+                self.observer.upgrade_ended(self.user.to_str().unwrap_or("-"), &self.sandbox);
+            }
         }
         tracing::info!(
             target: ACCESS,
             path = self.path.path(),
             method = self.method.as_str(),
             role = self.via.as_str(),
-            proxy_target = self.sandbox.name,
+            proxy_target = self.sandbox.id.as_str(),
             status = self.status,
             duration_us = u64::try_from(took.as_micros()).unwrap_or(u64::MAX),
             bytes_in = self.bytes_in,

@@ -26,8 +26,9 @@ use nacre_wire::control::{Alert, SandboxInfo};
 use crate::clock::now_ms;
 use crate::egress::Egress;
 use crate::routes::Role;
+use crate::sandboxes::Sandbox;
 pub use config::{DroppedLines, ObserveConfig, RawObserveConfig};
-use detect::Detector;
+use detect::{Detector, Whose};
 pub(crate) use exchange::Exchange;
 pub use lines::JsonLines;
 use metrics::Metrics;
@@ -99,22 +100,22 @@ impl Observer {
         text::render(&self.metrics, self.dropped.count(), sandboxes, egress)
     }
 
-    fn upgrade_began(&self, user: &str, sandbox: &str) {
-        let seen = self.detector().connecting(user, sandbox, now_ms());
+    fn upgrade_began(&self, user: &str, sandbox: &Sandbox) {
+        let seen = self.detector().connecting(user, whose(sandbox), now_ms());
         if seen.again {
             self.metrics.reconnected();
         }
         self.announce(seen.alert);
     }
 
-    fn upgrade_ended(&self, user: &str, sandbox: &str) {
-        self.detector().disconnected(user, sandbox, now_ms());
+    fn upgrade_ended(&self, user: &str, sandbox: &Sandbox) {
+        self.detector().disconnected(user, whose(sandbox), now_ms());
     }
 
-    fn not_found(&self, sandbox: &str, path: &str) {
+    fn not_found(&self, sandbox: &Sandbox, path: &str) {
         let known = self.runtime_paths.iter().find(|known| is_under(path, known));
         if let Some(known) = known {
-            let alert = self.detector().missing(sandbox, known, now_ms());
+            let alert = self.detector().missing(whose(sandbox), known, now_ms());
             self.announce(alert);
         }
     }
@@ -126,6 +127,7 @@ impl Observer {
         tracing::warn!(
             kind = alert.kind.as_str(),
             sandbox = alert.sandbox,
+            sandbox_id = alert.sandbox_id,
             user = alert.user,
             path = alert.path,
             count = alert.count,
@@ -137,6 +139,10 @@ impl Observer {
     fn detector(&self) -> MutexGuard<'_, Detector> {
         self.detector.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+fn whose(sandbox: &Sandbox) -> Whose<'_> {
+    Whose { id: sandbox.id.as_str(), name: &sandbox.name }
 }
 
 /// What is in front of a role's paths.

@@ -159,6 +159,7 @@ impl Actor {
         match action {
             Action::Start => self.start_by_hand().await,
             Action::Stop => self.stop().await,
+            Action::Restart => self.restart().await,
             Action::Pause => self.pause().await,
             Action::Resume => self.resume().await,
             Action::Destroy => self.destroy().await,
@@ -215,6 +216,12 @@ impl Actor {
                 Err(error)
             }
         }
+    }
+
+    /// On disk it runs all the time: who is killed in between starts it.
+    async fn restart(&mut self) -> Result<View, ApiError> {
+        self.stop().await?;
+        self.start_by_hand().await
     }
 
     async fn pause(&mut self) -> Result<View, ApiError> {
@@ -329,7 +336,7 @@ impl Actor {
 
 fn desired_after(action: Action) -> Desired {
     match action {
-        Action::Start | Action::Resume => Desired::Running,
+        Action::Start | Action::Restart | Action::Resume => Desired::Running,
         Action::Stop => Desired::Stopped,
         Action::Pause => Desired::Paused,
         Action::Destroy => Desired::Destroying,

@@ -36,16 +36,9 @@ pub(super) struct Copying {
 }
 
 impl Sandboxes {
-    /// Detached: a client that leaves does not leave half a copy.
     pub(crate) async fn make_dev(&self, if_there: IfThere) -> Result<DevMade, ApiError> {
-        let changing = self.change_roles()?;
         let this = self.clone();
-        let making = self.0.tasks.spawn(async move {
-            let made = this.make_dev_now(if_there).await;
-            drop(changing);
-            made
-        });
-        making.await.map_err(|_| ApiError::new(ErrorKind::Internal, "the copy was cut short"))?
+        self.change_detached("the copy", async move { this.make_dev_now(if_there).await }).await
     }
 
     async fn make_dev_now(&self, if_there: IfThere) -> Result<DevMade, ApiError> {
@@ -115,18 +108,25 @@ impl Sandboxes {
         let dev = self.adopt(Row { name, ..row }, View::of(Phase::Stopped));
         let rename: Vec<_> = old_id.map(|old| (old, old.as_str())).into_iter().collect();
         self.point(&[(Role::Dev, Some(&id))], &rename);
-        if let Some(old) = old
-            && let Err(error) = old.ask(Op::Destroy).await
-        {
-            tracing::warn!(%error, "the dev before is not removed; the next start tries again");
+        if let Some(old) = old {
+            self.give_up_way_back(&old.id).await;
+            if let Err(error) = old.ask(Op::Destroy).await {
+                tracing::warn!(%error, "the dev before is not removed; the next start tries again");
+            }
         }
         Ok(dev)
     }
 
     pub(crate) async fn delete_dev(&self, force: bool) -> Result<(), ApiError> {
-        let _changing = self.change_roles()?;
+        let this = self.clone();
+        self.change_detached("the removal", async move { this.delete_dev_now(force).await }).await
+    }
+
+    async fn delete_dev_now(&self, force: bool) -> Result<(), ApiError> {
         let dev = self.by_role(Role::Dev).ok_or_else(no_dev)?;
         self.require_unwatched(&dev, force).await?;
+        // Before it is half gone.
+        self.give_up_way_back(&dev.id).await;
         dev.ask(Op::Destroy).await
     }
 

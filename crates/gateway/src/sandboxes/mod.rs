@@ -9,6 +9,7 @@ pub(crate) mod dev;
 pub(crate) mod door;
 pub(crate) mod errors;
 mod health;
+mod judging;
 pub(crate) mod label;
 pub(crate) mod looking;
 mod make;

@@ -26,6 +26,8 @@ pub(crate) enum Phase {
 pub(crate) enum Op {
     Start,
     Stop,
+    /// Stop and start, with nobody in between.
+    Restart,
     Pause,
     Resume,
     Destroy,
@@ -38,6 +40,7 @@ pub(crate) enum Op {
 pub(crate) enum Action {
     Start,
     Stop,
+    Restart,
     Pause,
     Resume,
     Destroy,
@@ -61,13 +64,15 @@ pub(crate) fn decide(phase: Phase, op: Op) -> Verdict {
         Refuse { is: "not running", hint: "start it first: nacre sandbox start NAME" };
     match (op, phase) {
         (Op::Destroy, _) => Do(Action::Destroy),
-        (Op::Start, Phase::Stopped | Phase::Restarting | Phase::Failed) => Do(Action::Start),
+        (Op::Start, Phase::Stopped | Phase::Restarting | Phase::Failed)
+        | (Op::Restart, Phase::Stopped) => Do(Action::Start),
         (Op::Start, Phase::Running) => Nothing,
         (Op::Start, Phase::Paused) => {
             Refuse { is: "paused", hint: "resume it instead: nacre sandbox resume NAME" }
         }
         (Op::Stop | Op::Halt, Phase::Stopped) => Nothing,
         (Op::Stop, _) => Do(Action::Stop),
+        (Op::Restart, _) => Do(Action::Restart),
         (Op::Halt, Phase::Running | Phase::Paused | Phase::Restarting | Phase::Failed) => {
             Do(Action::Stop)
         }
@@ -129,15 +134,16 @@ mod tests {
     fn each_request_does_one_thing_in_each_phase() {
         use Phase::{Failed, Paused, Restarting, Running, Stopped};
         let expected = [
-            // phase, start, stop, pause, resume, destroy, halt
-            (Stopped, "start nothing refuse refuse destroy nothing"),
-            (Running, "nothing stop pause nothing destroy stop"),
-            (Paused, "refuse stop nothing resume destroy stop"),
-            (Restarting, "start stop refuse refuse destroy stop"),
-            (Failed, "start stop refuse refuse destroy stop"),
+            // phase, start, stop, restart, pause, resume, destroy, halt
+            (Stopped, "start nothing start refuse refuse destroy nothing"),
+            (Running, "nothing stop restart pause nothing destroy stop"),
+            (Paused, "refuse stop restart nothing resume destroy stop"),
+            (Restarting, "start stop restart refuse refuse destroy stop"),
+            (Failed, "start stop restart refuse refuse destroy stop"),
         ];
         for (phase, row) in expected {
-            let ops = [Op::Start, Op::Stop, Op::Pause, Op::Resume, Op::Destroy, Op::Halt];
+            let ops =
+                [Op::Start, Op::Stop, Op::Restart, Op::Pause, Op::Resume, Op::Destroy, Op::Halt];
             let got: Vec<_> = ops.map(|op| word(decide(phase, op))).into();
             assert_eq!(got.join(" "), row, "{phase:?}");
         }

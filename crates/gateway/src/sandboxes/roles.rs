@@ -48,10 +48,17 @@ pub(super) struct Healths {
 }
 
 impl Sandboxes {
-    pub(crate) fn health(&self, role: Role) -> &Arc<RoleHealth> {
+    pub(super) fn health(&self, role: Role) -> &Arc<RoleHealth> {
         match role {
             Role::Live => &self.0.healths.live,
             Role::Dev => &self.0.healths.dev,
+        }
+    }
+
+    /// Counts an answer. What began before the role moved says nothing about who has it since.
+    pub(crate) fn count(&self, role: Role, sandbox: &Sandbox, upgrade: bool, status: u16) {
+        if !sandbox.has_moved() {
+            self.health(role).count(upgrade, status);
         }
     }
 
@@ -67,6 +74,26 @@ impl Sandboxes {
             ApiError::new(ErrorKind::Unavailable, "another change of live and dev is under way")
                 .hint("wait for it to end; nacre status shows it")
         })
+    }
+
+    /// Makes such a change as a task of its own: a client that leaves does not leave it half-done.
+    pub(super) async fn change_detached<T, E>(
+        &self,
+        what: &str,
+        change: impl Future<Output = Result<T, E>> + Send + 'static,
+    ) -> Result<T, E>
+    where
+        T: Send + 'static,
+        E: From<ApiError> + Send + 'static,
+    {
+        let changing = self.change_roles()?;
+        let changed = self.0.tasks.spawn(async move {
+            let changed = change.await;
+            drop(changing);
+            changed
+        });
+        let cut = |_| ApiError::new(ErrorKind::Internal, format!("{what} was cut short"));
+        changed.await.map_err(cut)?
     }
 
     /// Points roles to other sandboxes: from this instant every new request goes there. Connections
@@ -126,6 +153,11 @@ impl Sandboxes {
 }
 
 impl Sandbox {
+    /// The role that this handle was for belongs to another sandbox, or to another handle of this one.
+    pub(crate) fn has_moved(&self) -> bool {
+        self.moved.is_cancelled()
+    }
+
     /// The same sandbox for its next tenure.
     fn renamed(&self, name: &str) -> Self {
         self.label.set(name);

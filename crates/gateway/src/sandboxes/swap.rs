@@ -9,8 +9,9 @@ use nacre_wire::roles::{
 use nacre_wire::{ApiError, ErrorKind};
 
 use super::dev::{no_dev, no_live};
+use super::judging::Baseline;
 use super::policy::Op;
-use super::watching::Baseline;
+use super::watching::WayBack;
 use super::{Sandbox, Sandboxes, checks, errors};
 use crate::clock::now_ms;
 use crate::routes::Role;
@@ -29,9 +30,33 @@ impl From<ApiError> for Refusal {
 }
 
 /// The two that change places.
-struct Pair {
-    live: Arc<Sandbox>,
-    dev: Arc<Sandbox>,
+pub(super) struct Pair {
+    pub(super) live: Arc<Sandbox>,
+    pub(super) dev: Arc<Sandbox>,
+}
+
+/// What a watch did.
+pub(super) enum TakenBack {
+    Yes,
+    /// Somebody was faster: the roles have moved, or there is nothing to go back to.
+    NotAnyMore,
+    /// Another change is under way.
+    Busy(ApiError),
+}
+
+/// Why roles move, and what comes with it.
+struct Cause {
+    kind: SwapKind,
+    reason: Option<String>,
+    checks: Vec<SwapCheck>,
+    /// The page of what is live was seen not to load.
+    page_failed: bool,
+}
+
+impl Cause {
+    fn new(kind: SwapKind, checks: Vec<SwapCheck>) -> Self {
+        Self { kind, reason: None, checks, page_failed: false }
+    }
 }
 
 /// What the checks come to.
@@ -53,39 +78,41 @@ impl Sandboxes {
                 .hint("see what the checks found, and mend that")
                 .into());
         }
-        let changing = self.change_roles()?;
         let this = self.clone();
-        let swapping = self.0.tasks.spawn(async move {
-            let swapped = match wanted.rollback {
+        let swapping = async move {
+            match wanted.rollback {
                 false => this.swap_forward().await,
                 true => this.swap_back(wanted.force).await,
-            };
-            drop(changing);
-            swapped
-        });
-        let cut = |_| ApiError::new(ErrorKind::Internal, "the swap was cut short");
-        swapping.await.map_err(cut)?
+            }
+        };
+        self.change_detached("the swap", swapping).await
     }
 
-    /// By itself, from a watch.
-    pub(super) async fn roll_back(
-        &self,
-        kind: SwapKind,
-        reason: Option<String>,
-    ) -> Result<(), ApiError> {
-        let _changing = self.change_roles()?;
-        let pair = self.pair()?;
+    /// By itself, from the watch of a swap. What the watch saw is some time ago: only while roles cannot
+    /// move is it sure that this is still the swap, and dev still what was live before it.
+    pub(super) async fn roll_back(&self, swap: i64, why: String) -> Result<TakenBack, ApiError> {
+        let _changing = match self.change_roles() {
+            Ok(changing) => changing,
+            Err(busy) => return Ok(TakenBack::Busy(busy)),
+        };
+        let WayBack::Open(pair) = self.way_back(swap).await? else {
+            return Ok(TakenBack::NotAnyMore);
+        };
         let found = self.ready(&pair.dev).await;
         if !found.ok {
             return Err(ApiError::new(ErrorKind::Unavailable, found.detail));
         }
-        self.move_roles(&pair, kind, reason, Vec::new()).await.map(|_| ())
+        let cause = Cause::new(SwapKind::AutoRollback, Vec::new());
+        self.move_roles(&pair, Cause { reason: Some(why), ..cause }).await?;
+        Ok(TakenBack::Yes)
     }
 
     async fn swap_forward(&self) -> Result<Swapped, Refusal> {
         let pair = self.pair()?;
         self.remember_checks(&[]);
-        let checks = checks::all(&pair.dev, &|check| self.remember_check(check)).await;
+        let tell = |check: &SwapCheck| self.remember_check(check);
+        let (checks, page_failed) =
+            tokio::join!(checks::all(&pair.dev, &tell), self.page_fails(&pair.live));
         self.remember_checks(&checks);
         let SwapVerdict { ok, verdict } = verdict(&checks);
         if !ok {
@@ -93,7 +120,8 @@ impl Sandboxes {
                 .hint("live is as it was; mend dev and try again");
             return Err(Refusal::Checks(SwapRefused { error, checks }));
         }
-        Ok(self.move_roles(&pair, SwapKind::Swap, None, checks).await?)
+        let cause = Cause { page_failed, ..Cause::new(SwapKind::Swap, checks) };
+        Ok(self.move_roles(&pair, cause).await?)
     }
 
     /// Must work when much is broken: what does not load is said, and only a sandbox that cannot
@@ -118,7 +146,7 @@ impl Sandboxes {
             return Err(Refusal::Checks(SwapRefused { error, checks }));
         }
         self.remember_checks(&checks);
-        Ok(self.move_roles(&pair, SwapKind::Rollback, None, checks).await?)
+        Ok(self.move_roles(&pair, Cause::new(SwapKind::Rollback, checks)).await?)
     }
 
     /// Starts it when it is stopped, and sees whether its supervisor answers.
@@ -129,25 +157,21 @@ impl Sandboxes {
         checks::process(sandbox).await
     }
 
-    fn pair(&self) -> Result<Pair, ApiError> {
+    pub(super) fn pair(&self) -> Result<Pair, ApiError> {
         Ok(Pair {
             live: self.by_role(Role::Live).ok_or_else(no_live)?,
             dev: self.by_role(Role::Dev).ok_or_else(no_dev)?,
         })
     }
 
-    async fn move_roles(
-        &self,
-        pair: &Pair,
-        kind: SwapKind,
-        reason: Option<String>,
-        checks: Vec<SwapCheck>,
-    ) -> Result<Swapped, ApiError> {
+    async fn move_roles(&self, pair: &Pair, cause: Cause) -> Result<Swapped, ApiError> {
+        let Cause { kind, reason, checks, page_failed } = cause;
         let watched = kind == SwapKind::Swap && self.0.roles.auto_rollback;
         let watch_ms = u64::try_from(self.0.roles.watch.as_millis()).unwrap_or(u64::MAX);
         let watched_until = watched.then(|| now_ms().saturating_add(watch_ms));
         let health = self.health(Role::Live);
-        let baseline = Baseline { traffic: health.lately(), closed_sockets: health.open_sockets() };
+        let (traffic, closed_sockets) = (health.lately(), health.open_sockets());
+        let baseline = Baseline { traffic, closed_sockets, page_failed };
         let moved = Move {
             record: SwapRecord {
                 at: now_ms(),
@@ -179,7 +203,7 @@ impl Sandboxes {
             dev: info(&pair.live)?,
             checks,
             moved_in_us,
-            durable_in_us: microseconds(written.durable_in),
+            durable_in_us: written.durable_in.map(microseconds),
             watched_until,
         })
     }

@@ -1,13 +1,20 @@
-//! After a swap: is what is live now worse than what was before? [`judge`] is pure.
+//! Watching a swap: a task looks at live again and again, and goes back when [`judge`] says so.
+//!
+//! A look takes as long as live takes to answer. Whatever was true before one is asked for again after it:
+//! the owner may have moved the roles meanwhile, or removed what there is to go back to.
 
 use std::time::Duration;
 
-use nacre_wire::roles::{SwapCheck, SwapKind};
-use serde::{Deserialize, Serialize};
+use nacre_sandbox::SandboxId;
+use nacre_wire::ApiError;
+use nacre_wire::roles::SwapCheck;
+use serde::Deserialize;
 use tokio::time::Instant;
 
-use super::health::{Counts, Traffic};
-use super::{Sandboxes, checks};
+use super::health::Counts;
+use super::judging::{Baseline, judge};
+use super::swap::{Pair, TakenBack};
+use super::{Sandbox, Sandboxes, checks, errors};
 use crate::clock::now_ms;
 use crate::routes::Role;
 
@@ -67,65 +74,25 @@ impl RawRolesConfig {
     }
 }
 
-/// What was usual before a swap.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Default)]
-pub(super) struct Baseline {
-    pub(super) traffic: Traffic,
-    /// Sockets that the swap closed. Each is expected to be opened again, once.
-    pub(super) closed_sockets: u64,
+/// How long live is looked at before a swap, to know what was usual.
+const LOOK_BEFORE: Duration = Duration::from_secs(2);
+const NO_WAY_BACK: &str = "no longer watched: what was live before is gone";
+
+/// What a watched swap can go back to.
+pub(super) enum WayBack {
+    Open(Pair),
+    /// `dev` is not what was live before any more.
+    Gone,
+    /// The roles have moved since, or the watch has ended.
+    Over,
 }
 
-/// Looks at the page in a row that found it broken.
-const FAILED_LOOKS: u32 = 2;
-/// Failures that may be anything.
-const FEW: u64 = 5;
-/// Before this, a rate of reconnects is noise.
-const SHORTEST: u64 = 10_000;
-
-/// Why the swap should be taken back, if it should.
-pub(super) fn judge(
-    config: &RolesConfig,
-    before: &Baseline,
-    now: &Traffic,
-    failed_looks: u32,
-    look: &str,
-) -> Option<String> {
-    if failed_looks >= FAILED_LOOKS {
-        return Some(format!("the page does not load, {failed_looks} times in a row: {look}"));
-    }
-    let allowed = percent(before.traffic.errors, before.traffic.requests)
-        .saturating_add(u64::from(config.error_percent));
-    let errors = percent(now.errors, now.requests);
-    if now.requests >= config.min_requests && now.errors >= FEW && errors > allowed {
-        return Some(format!(
-            "{errors}% of {} requests failed; {allowed}% were allowed",
-            now.requests
-        ));
-    }
-    let usual = percent(before.traffic.failed_upgrades, before.traffic.upgrades);
-    let failed = percent(now.failed_upgrades, now.upgrades);
-    if now.failed_upgrades >= FEW && failed > usual.saturating_add(20) {
-        return Some(format!("{failed}% of {} WebSockets could not be opened", now.upgrades));
-    }
-    let again = now.upgrades.saturating_sub(before.closed_sockets);
-    let usual = per_minute(before.traffic.upgrades, before.traffic.over_ms);
-    // Three times what is usual is still life; a storm is more than that and more than a few.
-    let allowed = usual.saturating_mul(3).saturating_add(config.reconnects_per_minute);
-    let rate = per_minute(again, now.over_ms.max(SHORTEST));
-    if again > FEW && rate > allowed {
-        return Some(format!(
-            "WebSockets are opened {rate} times a minute; {allowed} were allowed"
-        ));
-    }
-    None
-}
-
-fn percent(part: u64, whole: u64) -> u64 {
-    part.saturating_mul(100).checked_div(whole).unwrap_or(0)
-}
-
-fn per_minute(count: u64, over_ms: u64) -> u64 {
-    count.saturating_mul(60_000).checked_div(over_ms).unwrap_or(0)
+/// Why a swap that should be taken back is not.
+struct Refused {
+    why: String,
+    error: ApiError,
+    /// Another change is under way.
+    busy: bool,
 }
 
 impl Sandboxes {
@@ -160,24 +127,55 @@ impl Sandboxes {
         (begun, counts): (Instant, Counts),
     ) {
         let mut failed_looks = 0;
-        while now_ms() < until {
-            let left = Duration::from_millis(until.saturating_sub(now_ms()));
+        let mut refused: Option<Refused> = None;
+        // Past its time only for what it has found already, while another change is in the way.
+        while now_ms() < until || refused.as_ref().is_some_and(|refused| refused.busy) {
+            let left = match until.saturating_sub(now_ms()) {
+                0 => self.0.roles.check_every,
+                left => Duration::from_millis(left),
+            };
             tokio::time::sleep(self.0.roles.check_every.min(left)).await;
-            // Somebody has moved the roles meanwhile: there is nothing left to take back.
-            match self.0.store.last_swap().await {
-                Ok(Some(last)) if last.id == swap => {}
-                _ => return,
+            if !self.goes_on(swap).await {
+                return;
             }
             let look = self.look_at_live().await;
             let failed = look.iter().find(|check| !check.ok);
             failed_looks = if failed.is_some() { failed_looks + 1 } else { 0 };
             let said = failed.map(|check| check.detail.clone()).unwrap_or_default();
             let now = self.health(Role::Live).counts().since(&counts, begun.elapsed());
-            if let Some(why) = judge(&self.0.roles, &baseline, &now, failed_looks, &said) {
-                return self.take_back(swap, why).await;
+            refused = match judge(&self.0.roles, &baseline, &now, failed_looks, &said) {
+                None => None,
+                Some(why) => match self.take_back(swap, why).await {
+                    Ok(()) => return,
+                    Err(refused) => Some(refused),
+                },
+            };
+        }
+        let verdict = match refused {
+            None => "kept: it did as well as what was live before".to_owned(),
+            Some(Refused { why, error, .. }) => {
+                format!("should be taken back ({why}) and cannot be: {error}")
+            }
+        };
+        if self.goes_on(swap).await {
+            self.close_watch(swap, verdict).await;
+        }
+    }
+
+    /// Whether there is something to watch still. Without a way back there is not.
+    async fn goes_on(&self, swap: i64) -> bool {
+        match self.way_back(swap).await {
+            Ok(WayBack::Open(_)) => true,
+            Ok(WayBack::Over) => false,
+            Ok(WayBack::Gone) => {
+                self.close_watch(swap, NO_WAY_BACK.to_owned()).await;
+                false
+            }
+            Err(error) => {
+                tracing::warn!(%error, "a watch cannot see what it watches");
+                true
             }
         }
-        self.close_watch(swap, "kept: it did as well as what was live before".to_owned()).await;
     }
 
     async fn look_at_live(&self) -> Vec<SwapCheck> {
@@ -187,71 +185,61 @@ impl Sandboxes {
         }
     }
 
-    async fn take_back(&self, swap: i64, why: String) {
-        tracing::warn!(why, "the last swap is taken back");
-        let verdict = match self.roll_back(SwapKind::AutoRollback, Some(why.clone())).await {
-            Ok(()) => format!("taken back: {why}"),
-            Err(error) => {
-                tracing::error!(%error, why, "the last swap should be taken back and cannot be");
-                format!("should be taken back ({why}) and cannot be: {error}")
-            }
-        };
-        self.close_watch(swap, verdict).await;
+    /// Whether that failed. One that takes long is not waited for, and said to be well: who swaps away from
+    /// what hangs is in a hurry.
+    pub(super) async fn page_fails(&self, sandbox: &Sandbox) -> bool {
+        let look = checks::bootstrap(sandbox, &|_| ());
+        let look = tokio::time::timeout(LOOK_BEFORE, look).await;
+        look.is_ok_and(|checks| checks.iter().any(|check| !check.ok))
     }
 
-    pub(super) async fn close_watch(&self, swap: i64, verdict: String) {
+    /// What a watched swap can go back to, if it is still the last.
+    pub(super) async fn way_back(&self, swap: i64) -> Result<WayBack, ApiError> {
+        let last = self.0.store.last_swap().await.map_err(errors::from_store)?;
+        let watched = last.filter(|last| last.id == swap && last.record.watched_until.is_some());
+        let Some(last) = watched else { return Ok(WayBack::Over) };
+        Ok(match self.pair() {
+            Ok(pair) if last.record.before == pair.dev.id.as_str() => WayBack::Open(pair),
+            Ok(_) | Err(_) => WayBack::Gone,
+        })
+    }
+
+    /// Done, or there is nothing left to do. What is in the way may be gone at the next look.
+    async fn take_back(&self, swap: i64, why: String) -> Result<(), Refused> {
+        let (error, busy) = match self.roll_back(swap, why.clone()).await {
+            Ok(TakenBack::Yes) => {
+                tracing::warn!(why, "the last swap is taken back");
+                self.close_watch(swap, format!("taken back: {why}")).await;
+                return Ok(());
+            }
+            Ok(TakenBack::NotAnyMore) => {
+                let _ended = self.goes_on(swap).await;
+                return Ok(());
+            }
+            Ok(TakenBack::Busy(error)) => (error, true),
+            Err(error) => (error, false),
+        };
+        tracing::error!(%error, why, "the last swap should be taken back and cannot be");
+        Err(Refused { why, error, busy })
+    }
+
+    /// `dev` is given up, and with it what a watched swap would go back to.
+    pub(super) async fn give_up_way_back(&self, dev: &SandboxId) {
+        match self.0.store.last_swap().await {
+            Ok(Some(last)) if last.record.before == dev.as_str() => {
+                if last.record.watched_until.is_some() {
+                    self.close_watch(last.id, NO_WAY_BACK.to_owned()).await;
+                }
+            }
+            Ok(_) => {}
+            Err(error) => tracing::warn!(%error, "the watch of a swap is not ended at once"),
+        }
+    }
+
+    async fn close_watch(&self, swap: i64, verdict: String) {
         tracing::info!(verdict, "a swap is no longer watched");
         if let Err(error) = self.0.store.judge_swap(swap, verdict).await {
             tracing::error!(%error, "the verdict on a swap was not written down");
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn traffic(requests: u64, errors: u64, upgrades: u64, failed_upgrades: u64) -> Traffic {
-        Traffic { requests, errors, upgrades, failed_upgrades, over_ms: 60_000 }
-    }
-
-    fn check(before: Traffic, closed_sockets: u64, now: Traffic, expected: Option<&str>) {
-        let baseline = Baseline { traffic: before, closed_sockets };
-        let why = judge(&RolesConfig::default(), &baseline, &now, 0, "");
-        match expected {
-            None => assert_eq!(why, None),
-            Some(part) => assert!(why.as_ref().is_some_and(|why| why.contains(part)), "{why:?}"),
-        }
-    }
-
-    #[test]
-    fn errors_count_as_a_rate_with_enough_behind_it() {
-        let quiet = traffic(100, 0, 0, 0);
-        check(quiet, 0, traffic(1, 1, 0, 0), None);
-        check(quiet, 0, traffic(19, 19, 0, 0), None);
-        check(quiet, 0, traffic(100, 5, 0, 0), None);
-        check(quiet, 0, traffic(100, 6, 0, 0), Some("6% of 100 requests failed; 5% were allowed"));
-        check(traffic(100, 30, 0, 0), 0, traffic(100, 35, 0, 0), None);
-        check(traffic(0, 0, 0, 0), 0, traffic(20, 20, 0, 0), Some("100% of 20 requests"));
-    }
-
-    #[test]
-    fn sockets_that_the_swap_closed_may_come_back_once() {
-        let quiet = traffic(0, 0, 0, 0);
-        check(quiet, 500, traffic(0, 0, 500, 0), None);
-        check(quiet, 500, traffic(0, 0, 529, 0), None);
-        check(quiet, 500, traffic(0, 0, 1000, 0), Some("500 times a minute; 30 were allowed"));
-        check(traffic(0, 0, 200, 0), 0, traffic(0, 0, 600, 0), None);
-        check(quiet, 0, traffic(0, 0, 6, 6), Some("100% of 6 WebSockets"));
-        check(quiet, 0, traffic(0, 0, 4, 4), None);
-    }
-
-    #[test]
-    fn a_page_that_does_not_load_twice_in_a_row_is_broken() {
-        let baseline = Baseline::default();
-        let say =
-            |looks| judge(&RolesConfig::default(), &baseline, &Traffic::default(), looks, "404");
-        assert_eq!(say(1), None);
-        assert!(say(2).unwrap().contains("404"));
     }
 }

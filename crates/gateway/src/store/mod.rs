@@ -210,12 +210,14 @@ fn commit_at_once<T>(
     done
 }
 
-/// Whatever was committed before is on disk when this returns. SQLite holds no locks on its log, which closing
+/// Whatever was committed before is on disk when this says so. SQLite holds no locks on its log, which closing
 /// it here would end.
-fn wait_for_disk(log: &Path) {
-    if let Err(error) = File::open(log).and_then(|file| file.sync_data()) {
-        tracing::warn!(path = %log.display(), %error, "a power cut now may take the last change back");
+fn wait_for_disk(log: &Path) -> bool {
+    let synced = File::open(log).and_then(|file| file.sync_data());
+    if let Err(error) = &synced {
+        tracing::error!(path = %log.display(), %error, "a power cut now may take the last change back");
     }
+    synced.is_ok()
 }
 
 /// As the database keeps a time or a count; what does not fit is as far as it goes.

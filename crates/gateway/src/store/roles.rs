@@ -35,15 +35,16 @@ pub(crate) struct Written {
     pub(crate) id: i64,
     /// Until both pointers had moved.
     pub(crate) moved_in: Duration,
-    /// Until a power cut could not take it back.
-    pub(crate) durable_in: Duration,
+    /// Until a power cut could not take it back; absent when the disk did not confirm that.
+    pub(crate) durable_in: Option<Duration>,
 }
 
 impl Store {
     /// Makes what was dev live and what was live dev, and writes down that it happened. Both or
     /// neither: a crash leaves one of the two. Who has a role goes by its name. `then` follows in the
     /// same breath, on the thread that wrote: neither the disk nor a turn for anybody else is waited for
-    /// in between. Who asked is answered when the disk has it: until then a power cut takes it back.
+    /// in between. Who asked is answered when the disk has it: until then a power cut takes it back. When
+    /// the disk does not say so the roles have moved all the same, and that is what is answered.
     pub(crate) async fn swap_roles(
         &self,
         live: &SandboxId,
@@ -65,8 +66,8 @@ impl Store {
             })?;
             then();
             let moved_in = begun.elapsed();
-            wait_for_disk(&log);
-            Ok(Written { id, moved_in, durable_in: begun.elapsed() })
+            let durable_in = wait_for_disk(&log).then(|| begun.elapsed());
+            Ok(Written { id, moved_in, durable_in })
         })
         .await
     }
@@ -274,6 +275,47 @@ mod tests {
         store.judge_swap(id, "kept".to_owned()).await.unwrap();
         let last = store.last_swap().await.unwrap().unwrap().record;
         assert_eq!((last.watched_until, last.verdict.as_deref()), (None, Some("kept")));
+    }
+
+    /// Both roles taken: `sb-1` is live, `sb-2` is dev.
+    async fn with_both(store: &Store) -> (SandboxId, SandboxId) {
+        store.insert(row("sb-1", "live", Desired::Running), Some(Role::Live)).await.unwrap();
+        store.insert(row("sb-2", "dev", Desired::Running), Some(Role::Dev)).await.unwrap();
+        ("sb-1".parse().unwrap(), "sb-2".parse().unwrap())
+    }
+
+    #[tokio::test]
+    async fn a_swap_that_does_not_fit_on_the_disk_moves_nothing() {
+        let dir = tempfile::tempdir().unwrap();
+        let store = Store::open(&dir.path().join("control.db")).unwrap();
+        let (one, two) = with_both(&store).await;
+        let full = |connection: &mut rusqlite::Connection, more: u32| {
+            let pages: u32 = connection.pragma_query_value(None, "page_count", |row| row.get(0))?;
+            connection.pragma_update(None, "max_page_count", pages + more)?;
+            Ok(())
+        };
+        store.run(move |connection| full(connection, 0)).await.unwrap();
+        let large = Move { baseline: Some("x".repeat(1 << 20)), ..moved() };
+        let refused = store.swap_roles(&one, &two, large, || panic!("nothing moved")).await;
+        let error = crate::sandboxes::errors::from_store(refused.unwrap_err());
+        assert_eq!(error.kind, nacre_wire::ErrorKind::NoSpace, "{error}");
+        assert_eq!(names(&store).await, ["sb-1 live Running", "sb-2 dev Running"]);
+        assert_eq!(store.last_swap().await.unwrap(), None);
+
+        store.run(move |connection| full(connection, 1000)).await.unwrap();
+        store.swap_roles(&one, &two, moved(), || ()).await.unwrap();
+        assert_eq!(names(&store).await, ["sb-1 dev Running", "sb-2 live Running"]);
+    }
+
+    #[tokio::test]
+    async fn a_swap_that_the_disk_does_not_confirm_is_not_called_durable() {
+        let dir = tempfile::tempdir().unwrap();
+        let store = Store::open(&dir.path().join("control.db")).unwrap();
+        let (one, two) = with_both(&store).await;
+        let gone = Store { log: dir.path().join("gone").into(), ..store.clone() };
+        assert_eq!(gone.swap_roles(&one, &two, moved(), || ()).await.unwrap().durable_in, None);
+        let written = store.swap_roles(&two, &one, moved(), || ()).await.unwrap();
+        assert!(written.durable_in.is_some_and(|durable| durable >= written.moved_in));
     }
 
     #[tokio::test]

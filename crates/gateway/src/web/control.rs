@@ -84,7 +84,7 @@ pub(crate) fn router(app: Arc<App>) -> Router {
         .route("/{name}", get(show).delete(destroy))
         .route("/{name}/start", post(start))
         .route("/{name}/stop", post(stop))
-        .route("/{name}/restart", post(roles::restart))
+        .route("/{name}/restart", post(restart))
         .route("/{name}/pause", post(pause))
         .route("/{name}/resume", post(resume))
         .route("/{name}/stats", get(stats))
@@ -158,7 +158,7 @@ async fn destroy(State(app): Shared, Path(name): Path<String>) -> Answer<StatusC
     Ok(StatusCode::NO_CONTENT)
 }
 
-pub(super) async fn operate(app: &App, name: &str, op: Op) -> Answer<Json<SandboxInfo>> {
+async fn operate(app: &App, name: &str, op: Op) -> Answer<Json<SandboxInfo>> {
     let sandbox = app.sandboxes.find(name)?;
     sandbox.ask(op).await?;
     Ok(Json(app.sandboxes.info(&sandbox)))
@@ -170,6 +170,10 @@ async fn start(State(app): Shared, Path(name): Path<String>) -> Answer<Json<Sand
 
 async fn stop(State(app): Shared, Path(name): Path<String>) -> Answer<Json<SandboxInfo>> {
     operate(&app, &name, Op::Stop).await
+}
+
+async fn restart(State(app): Shared, Path(name): Path<String>) -> Answer<Json<SandboxInfo>> {
+    operate(&app, &name, Op::Restart).await
 }
 
 async fn pause(State(app): Shared, Path(name): Path<String>) -> Answer<Json<SandboxInfo>> {

@@ -231,7 +231,7 @@ impl Site {
             request.extensions_mut().insert(tie);
         }
         let response = proxy::forward(way, passage.path, forwarded, request).await;
-        self.app.sandboxes.health(role).count(upgrade, response.status().as_u16());
+        self.app.sandboxes.count(role, &sandbox, upgrade, response.status().as_u16());
         response
     }
 }

@@ -170,7 +170,7 @@ impl Site {
         };
         let way = Way { observer: &self.app.observer, sandbox: &sandbox, via: Via::Role(role) };
         let response = proxy::forward(way, path, forwarded, request).await;
-        sandboxes.health(role).count(upgrade, response.status().as_u16());
+        sandboxes.count(role, &sandbox, upgrade, response.status().as_u16());
         response
     }
 }

@@ -11,7 +11,7 @@ use nacre_wire::control::SandboxInfo;
 use nacre_wire::roles::{DevMade, RolesStatus};
 use serde::Deserialize;
 
-use super::control::{Answer, Shared, operate, parse, show_named};
+use super::control::{Answer, Shared, parse, show_named};
 use super::reply::{self, UNBUFFERED};
 use crate::routes::Role;
 use crate::sandboxes::dev::IfThere;
@@ -84,14 +84,4 @@ fn refused(refusal: Refusal) -> Response {
             (StatusCode::CONFLICT, [(CACHE_CONTROL, "no-store")], Json(refused)).into_response()
         }
     }
-}
-
-/// Stops it and starts it again.
-pub(super) async fn restart(
-    State(app): Shared,
-    axum::extract::Path(name): axum::extract::Path<String>,
-) -> Answer<Json<SandboxInfo>> {
-    use crate::sandboxes::policy::Op;
-    let _stopped = operate(&app, &name, Op::Stop).await?;
-    operate(&app, &name, Op::Start).await
 }

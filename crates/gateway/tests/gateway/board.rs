@@ -74,6 +74,7 @@ async fn everything_can_be_done_with_forms_alone() {
     assert_eq!(host.info("live").await.id, one);
     assert_eq!(act("action=delete-dev").await, "nothing was done: the box was not ticked");
     assert_eq!(act("action=delete-dev&sure=1").await, "dev is removed");
+    assert_eq!(act("action=restart&name=live").await, "live has started again");
     assert!(act("action=fly").await.contains("no such action"));
 }
 

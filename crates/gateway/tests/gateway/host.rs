@@ -180,14 +180,14 @@ impl Host {
         disk.lock().unwrap().insert(path.to_owned(), content.as_bytes().to_vec());
     }
 
-    /// Puts an app with a page, a script, a style and some wasm into a sandbox.
+    /// Puts an app with a page, a script, a style and some wasm into a sandbox. Each says whose it is.
     pub(crate) async fn put_app(&self, sandbox: &str, who: &str) {
         let page = "<!doctype html><link rel=stylesheet href=/app.css>\
                     <script type=module src=/app.js></script>";
-        self.put(sandbox, "/", page).await;
-        self.put(sandbox, "/app.css", "body{}").await;
-        self.put(sandbox, "/app.js", "fetch('/app_bg.wasm')").await;
-        self.put(sandbox, "/app_bg.wasm", "\0asm").await;
+        self.put(sandbox, "/", &format!("{page}<p>of {who}")).await;
+        self.put(sandbox, "/app.css", &format!("body{{}}/* of {who} */")).await;
+        self.put(sandbox, "/app.js", &format!("fetch('/app_bg.wasm')// of {who}")).await;
+        self.put(sandbox, "/app_bg.wasm", &format!("\0asm of {who}")).await;
         self.put(sandbox, "/who", who).await;
     }
 

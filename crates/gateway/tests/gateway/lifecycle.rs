@@ -138,3 +138,43 @@ async fn logs_are_text_and_can_be_followed() {
         assert_eq!(chunk, "hello from the supervisor\n", "{path}");
     }
 }
+
+#[tokio::test]
+async fn a_client_that_leaves_does_not_leave_a_restart_half_done() {
+    let host = Host::start().await;
+    host.create("work").await;
+    let starts = host.world.counts().starts;
+    host.world.hold_at("stop:before");
+    let admin = host.admin();
+    let restarting = tokio::spawn(async move {
+        admin.post_json::<SandboxInfo>("/admin/sandboxes/work/restart", &()).await
+    });
+    until_held(&host.world).await;
+    restarting.abort();
+    assert!(restarting.await.unwrap_err().is_cancelled());
+    // The gateway has noticed by then.
+    for _ in 0..20 {
+        host.list().await;
+    }
+    host.world.release();
+    until(&host.world, |counts| counts.starts == starts + 1).await;
+    host.until("work", |info| info.state == SandboxState::Running).await;
+}
+
+#[tokio::test]
+async fn a_gateway_that_dies_in_a_restart_has_it_done_by_the_next() {
+    for point in ["stop:before", "stop:after", "start:before"] {
+        let mut host = Host::start().await;
+        host.create("work").await;
+        host.world.hold_at(point);
+        let admin = host.admin();
+        let restarting = tokio::spawn(async move {
+            admin.post_json::<SandboxInfo>("/admin/sandboxes/work/restart", &()).await
+        });
+        until_held(&host.world).await;
+        host.kill().await;
+        restarting.abort();
+        host.start_again().await;
+        host.until("work", |info| info.state == SandboxState::Running).await;
+    }
+}

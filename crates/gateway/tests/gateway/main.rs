@@ -29,6 +29,7 @@ mod recovery;
 mod roles;
 mod runs;
 mod same;
+mod seed_001;
 mod sessions;
 mod sign_in;
 mod swap;

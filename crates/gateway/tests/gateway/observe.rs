@@ -2,16 +2,19 @@
 
 use std::io::Write;
 use std::process::{Command, Stdio};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, LazyLock, Mutex};
 
+use futures_util::{SinkExt, StreamExt};
 use http::StatusCode;
-use nacre_wire::control::{AlertKind, AlertList};
+use nacre_wire::control::{Alert, AlertKind, AlertList};
+use tokio_tungstenite::tungstenite::Message;
 use tracing::field::{Field, Visit};
 use tracing::subscriber::Interest;
 use tracing::{Event, Metadata, Subscriber, span};
 
 use crate::host::Host;
 use crate::raw::{Stage, within};
+use crate::swap::{FORWARD, open, twins};
 
 /// Reads the page as Prometheus' own client library does, and prints one `name labels value` each.
 const PARSER: &str = r#"
@@ -32,7 +35,7 @@ async fn metrics(host: &Host) -> String {
 }
 
 /// Waits until the page has the line: a request is counted when its last byte has passed.
-async fn until_counted(host: &Host, line: &str) -> String {
+pub(crate) async fn until_counted(host: &Host, line: &str) -> String {
     within(line, async {
         loop {
             let page = metrics(host).await;
@@ -161,8 +164,7 @@ async fn a_page_that_reconnects_in_a_storm_is_one_alert() {
     for _ in 0..15 {
         assert_eq!(host.get("/ws", &headers).await.status, StatusCode::SERVICE_UNAVAILABLE);
     }
-    let alerts =
-        host.admin().get_json::<AlertList>("/admin/sandboxes/alerts").await.unwrap().alerts;
+    let alerts = alerts(&host).await;
     let [alert] = &alerts[..] else { panic!("{alerts:?}") };
     assert_eq!((alert.kind, alert.sandbox.as_str()), (AlertKind::ReconnectStorm, "live"));
     assert_eq!(alert.user.as_deref(), Some("owner"));
@@ -172,6 +174,51 @@ async fn a_page_that_reconnects_in_a_storm_is_one_alert() {
     let page = [("cookie", cookie.as_str()), ("accept", "text/html")];
     let page = host.get("/admin/sandboxes", &page).await;
     assert!(page.text().contains("again and again (14 times"), "{}", page.text());
+}
+
+async fn alerts(host: &Host) -> Vec<Alert> {
+    host.admin().get_json::<AlertList>("/admin/sandboxes/alerts").await.unwrap().alerts
+}
+
+/// Each has a socket of its own, through the door.
+#[tokio::test]
+async fn commands_in_a_row_are_no_storm() {
+    let host = Host::start().await;
+    let cookie = host.sign_in().await;
+    for _ in 0..12 {
+        drop(open(&host, &cookie, "/admin/sandboxes/live/door/ws").await);
+        until_counted(&host, "nacre_sockets_open{role=\"door\"} 0").await;
+    }
+    until_counted(&host, "nacre_upgrades_total{role=\"door\",outcome=\"accepted\"} 12").await;
+    until_counted(&host, "nacre_socket_reconnects_total 0").await;
+    assert_eq!(alerts(&host).await, []);
+}
+
+/// All of them are told to come again, and do.
+#[tokio::test]
+async fn a_swap_of_many_sockets_is_no_storm() {
+    let (host, cookie) = twins().await;
+    let all = async || {
+        let mut sockets = Vec::new();
+        for path in ["/ws", "/dev/ws"].repeat(12) {
+            let mut socket = open(&host, &cookie, path).await;
+            socket.send(Message::text("there")).await.unwrap();
+            assert_eq!(socket.next().await.unwrap().unwrap(), Message::text("there"));
+            sockets.push(socket);
+        }
+        sockets
+    };
+    let sockets = all().await;
+    host.swap(FORWARD).await.unwrap();
+    for mut socket in sockets {
+        assert!(socket.next().await.unwrap().unwrap().is_close());
+    }
+    for role in ["live", "dev"] {
+        until_counted(&host, &format!("nacre_sockets_open{{role=\"{role}\"}} 0")).await;
+    }
+    let _again = all().await;
+    until_counted(&host, "nacre_socket_reconnects_total 0").await;
+    assert_eq!(alerts(&host).await, []);
 }
 
 #[tokio::test]
@@ -189,8 +236,7 @@ async fn a_page_built_for_another_runtime_is_an_alert() {
     app.send("HTTP/1.1 404 Not Found\r\ncontent-length: 0\r\n\r\n").await;
     client.head().await;
     until_counted(&stage.host, "nacre_alerts_total{kind=\"missing_runtime_path\"} 1").await;
-    let admin = stage.host.admin();
-    let alerts = admin.get_json::<AlertList>("/admin/sandboxes/alerts").await.unwrap().alerts;
+    let alerts = alerts(&stage.host).await;
     assert_eq!(alerts[0].path.as_deref(), Some("/_dioxus"));
     assert_eq!(alerts[0].count, 10);
 }
@@ -232,25 +278,75 @@ impl Subscriber for Lines {
     }
 }
 
+/// Those of every test of this process, which under nextest is one.
+fn lines() -> &'static Lines {
+    static LINES: LazyLock<Lines> = LazyLock::new(|| {
+        let lines = Lines::default();
+        tracing::subscriber::set_global_default(lines.clone()).unwrap();
+        lines
+    });
+    &LINES
+}
+
+impl Lines {
+    async fn until(&self, expected: &str) {
+        within(expected, async {
+            while !self.0.lock().unwrap().iter().any(|line| line == expected) {
+                tokio::task::yield_now().await;
+            }
+        })
+        .await;
+    }
+}
+
 #[tokio::test]
 async fn every_request_is_one_line_without_its_query() {
-    let lines = Lines::default();
-    // Each test is a process of its own under nextest, and elsewhere nobody else installs one.
-    tracing::subscriber::set_global_default(lines.clone()).unwrap();
-    let host = Host::start().await;
-    let (cookie, origin) = (host.sign_in().await, host.origin());
+    let lines = lines();
+    let (host, cookie) = twins().await;
+    let origin = host.origin();
     let headers = [("cookie", cookie.as_str()), ("origin", origin.as_str())];
-    let request = host.build("POST", "/stream?token=secret", &headers, "12345".into());
-    let answer = host.send(request).await;
-    http_body_util::BodyExt::collect(answer.into_body()).await.unwrap();
-    let expected = "message=request path=\"/stream\" method=\"POST\" role=\"live\" \
-                    proxy_target=\"live\" status=200 bytes_in=5 bytes_out=5 user=\"owner\" \
-                    cut=false ";
-    within("the line is written", async {
-        while !lines.0.lock().unwrap().iter().any(|line| line == expected) {
-            tokio::task::yield_now().await;
-        }
-    })
-    .await;
+    let (one, two) = (host.info("live").await.id, host.info("dev").await.id);
+    // The role is the same, and the log says which sandbox it was.
+    for id in [one, two] {
+        let request = host.build("POST", "/stream?token=secret", &headers, "12345".into());
+        let answer = host.send(request).await;
+        http_body_util::BodyExt::collect(answer.into_body()).await.unwrap();
+        let expected = format!(
+            "message=request path=\"/stream\" method=\"POST\" role=\"live\" \
+             proxy_target=\"{id}\" status=200 bytes_in=5 bytes_out=5 user=\"owner\" cut=false "
+        );
+        lines.until(&expected).await;
+        host.swap(FORWARD).await.unwrap();
+    }
     assert!(!lines.0.lock().unwrap().concat().contains("secret"));
+}
+
+#[tokio::test]
+async fn seed_001_a_failed_websocket_upgrade_is_told_with_role_and_path() {
+    let lines = lines();
+    let (host, cookie) = twins().await;
+    let origin = host.origin();
+    let headers = [
+        ("cookie", cookie.as_str()),
+        ("origin", origin.as_str()),
+        ("connection", "upgrade"),
+        ("upgrade", "websocket"),
+    ];
+    host.put("dev", "/sock", "broken").await;
+    let dev = host.info("dev").await.id;
+    assert_eq!(host.get("/dev/sock", &headers).await.status, StatusCode::BAD_GATEWAY);
+    lines
+        .until(&format!(
+            "message=upgrade path=\"/dev/sock\" role=\"dev\" proxy_target=\"{dev}\" \
+             outcome=\"app_refused\" status=502 "
+        ))
+        .await;
+    host.operate("dev", "stop").await.unwrap();
+    assert_eq!(host.get("/dev/ws", &headers).await.status, StatusCode::SERVICE_UNAVAILABLE);
+    lines
+        .until(&format!(
+            "message=upgrade path=\"/dev/ws\" role=\"dev\" proxy_target=\"{dev}\" \
+             outcome=\"sandbox_unavailable\" status=503 "
+        ))
+        .await;
 }

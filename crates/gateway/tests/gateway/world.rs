@@ -1,7 +1,8 @@
 //! A world of sandboxes in memory, and the supervisor that stands behind their doors.
 
+use std::collections::HashMap;
 use std::io;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -19,6 +20,7 @@ use nacre_sandbox::fake::{Counts, FakeDriver, Guest};
 use nacre_wire::client::{Client, Dial};
 use nacre_wire::status::Version;
 use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::sync::watch;
 
 pub(crate) fn world() -> FakeDriver {
     FakeDriver::new(Arc::new(|guest, stream| Box::pin(serve(guest, stream))))
@@ -71,11 +73,45 @@ pub(crate) fn supervisor(guest: Guest) -> Router {
 /// What a test puts where an answer is to wait, until it puts something else there.
 pub(crate) const HELD: &str = "held";
 
+type Place = (String, String);
+
+/// How many answers wait at a path of a sandbox.
+static WAITING: LazyLock<watch::Sender<HashMap<Place, usize>>> =
+    LazyLock::new(watch::Sender::default);
+
+struct Waiting(Place);
+
+impl Waiting {
+    fn begin(guest: &Guest, path: &str) -> Self {
+        let place = (guest.id.to_string(), path.to_owned());
+        WAITING.send_modify(|waiting| *waiting.entry(place.clone()).or_default() += 1);
+        Self(place)
+    }
+}
+
+impl Drop for Waiting {
+    fn drop(&mut self) {
+        WAITING.send_modify(|waiting| *waiting.entry(self.0.clone()).or_default() -= 1);
+    }
+}
+
+/// Until so many answers of a sandbox wait because of [`HELD`].
+pub(crate) async fn until_waiting(id: &str, path: &str, count: usize) {
+    let place = (id.to_owned(), path.to_owned());
+    let mut all = WAITING.subscribe();
+    let wanted = all.wait_for(|all| all.get(&place).copied().unwrap_or_default() == count);
+    let waited = tokio::time::timeout(Duration::from_secs(10), wanted).await;
+    assert!(waited.is_ok(), "{count} never wait at {path}");
+}
+
 async fn show(guest: Guest, request: Request<Body>) -> Response {
     let path = request.uri().path();
     let held = || guest.disk.lock().unwrap().get(path).is_some_and(|file| file == HELD.as_bytes());
-    while held() {
-        tokio::time::sleep(Duration::from_millis(5)).await;
+    if held() {
+        let _waiting = Waiting::begin(&guest, path);
+        while held() {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
     }
     let file = guest.disk.lock().unwrap().get(path).cloned();
     if let Some(file) = file {

@@ -6,7 +6,7 @@ use clap::Args;
 use http_body_util::BodyExt;
 use nacre_wire::client::{Client, empty, full};
 use nacre_wire::error::ErrorBody;
-use nacre_wire::roles::{SwapCheck, SwapRefused, SwapRequest, SwapVerdict, Swapped};
+use nacre_wire::roles::{SwapCheck, SwapRefused, SwapRequest, SwapVerdict, Swapped, UNSYNCED};
 
 use super::Context;
 use crate::failure::{Failure, Result};
@@ -121,6 +121,9 @@ fn told(swapped: &Swapped, rollback: bool) -> String {
         "{what}, in {:.1} ms; what was live is dev.\n",
         swapped.moved_in_us as f64 / 1000.0
     ));
+    if swapped.durable_in_us.is_none() {
+        text.push_str(&format!("But {UNSYNCED}.\n"));
+    }
     if swapped.watched_until.is_some() {
         text.push_str("It is watched for a while; nacre swap --rollback takes it back.\n");
     }

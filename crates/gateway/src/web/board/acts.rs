@@ -7,7 +7,7 @@ use axum::extract::{Extension, State};
 use axum::response::Response;
 use http::HeaderMap;
 use nacre_wire::egress::{EgressEffect, EgressMode, EgressRule};
-use nacre_wire::roles::SwapRequest;
+use nacre_wire::roles::{SwapRequest, UNSYNCED};
 use nacre_wire::{ApiError, ErrorKind};
 
 use super::layout::Place;
@@ -66,10 +66,10 @@ fn with_hint(error: &ApiError) -> String {
 
 async fn carry_out(app: &App, sender: &Sender, form: &Form) -> Result<String, ApiError> {
     match form.field("action") {
-        Some("start") => operate(app, form, &[Op::Start], "has started").await,
-        Some("stop") => operate(app, form, &[Op::Stop], "has stopped").await,
-        Some("restart") => operate(app, form, &[Op::Stop, Op::Start], "has started again").await,
-        Some("resume") => operate(app, form, &[Op::Resume], "goes on").await,
+        Some("start") => operate(app, form, Op::Start, "has started").await,
+        Some("stop") => operate(app, form, Op::Stop, "has stopped").await,
+        Some("restart") => operate(app, form, Op::Restart, "has started again").await,
+        Some("resume") => operate(app, form, Op::Resume, "goes on").await,
         Some("create-dev") => made(app.sandboxes.make_dev(IfThere::Refuse).await?),
         Some("reset-dev") => {
             require_sure(form)?;
@@ -90,11 +90,9 @@ async fn carry_out(app: &App, sender: &Sender, form: &Form) -> Result<String, Ap
     }
 }
 
-async fn operate(app: &App, form: &Form, ops: &[Op], done: &str) -> Result<String, ApiError> {
+async fn operate(app: &App, form: &Form, op: Op, done: &str) -> Result<String, ApiError> {
     let sandbox = app.sandboxes.find(form.text("name"))?;
-    for op in ops {
-        sandbox.ask(*op).await?;
-    }
+    sandbox.ask(op).await?;
     Ok(format!("{} {done}", sandbox.name))
 }
 
@@ -104,9 +102,13 @@ fn made(made: nacre_wire::roles::DevMade) -> Result<String, ApiError> {
 }
 
 async fn swap(app: &App, wanted: SwapRequest) -> Result<String, ApiError> {
+    let done = match wanted.rollback {
+        true => "what was live before is live again",
+        false => "what was dev is live, and what was live is dev",
+    };
     match app.sandboxes.swap(wanted).await {
-        Ok(_) if wanted.rollback => Ok("what was live before is live again".to_owned()),
-        Ok(_) => Ok("what was dev is live, and what was live is dev".to_owned()),
+        Ok(swapped) if swapped.durable_in_us.is_none() => Ok(format!("{done}; {UNSYNCED}")),
+        Ok(_) => Ok(done.to_owned()),
         Err(Refusal::Error(error)) => Err(error),
         Err(Refusal::Checks(refused)) => Err(refused.error),
     }

@@ -196,7 +196,7 @@ async fn pass_on<S: Stream>(
     exchange.answered_lean(status.as_u16());
     headers::outward(&mut map, false, *jar);
     way.sign(&mut map);
-    site.app.sandboxes.health(role).count(false, status.as_u16());
+    site.app.sandboxes.count(role, sandbox, false, status.as_u16());
     let frame = Frame { chunked: body.is_chunked(), last: client.stop.is_cancelled() };
     read.advance(size);
     let mut out = write::answer(status, &map, frame, read.len());
