@@ -131,6 +131,7 @@ impl RawConfig {
         let machine = agent::machine();
         gateway.runs = self.runs.resolve(self.agent.clone(), machine, agent::program());
         gateway.conversations = self.conversations.resolve(self.agent);
+        gateway.runs = gateway.runs.with_servers(&self.mcp);
         gateway.conversations.mcp = self.mcp;
         gateway.desktop = self.desktop.resolve(desktop::modules());
         let host_directories = self.sandboxes.host_directories;
