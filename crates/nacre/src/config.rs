@@ -258,6 +258,19 @@ mod tests {
     }
 
     #[test]
+    fn runs_have_the_window_and_the_servers_of_the_file() {
+        let text = "[agent]\nwindow = 50000\n\
+                    [mcp.time]\ncommand = [\"uvx\", \"mcp-server-time\"]\n\
+                    [mcp.docs]\nurl = \"https://docs.example/mcp\"\n";
+        let gateway =
+            parse(text).unwrap().resolve("/data".into(), Front::default()).unwrap().gateway;
+        assert_eq!(gateway.runs.window, Some(50_000));
+        assert_eq!(gateway.runs.mcp.keys().collect::<Vec<_>>(), ["time"]);
+        assert_eq!(gateway.conversations.mcp.len(), 2);
+        assert!(gateway.runs.limits.memory_bytes.is_some_and(|bytes| bytes >= 768 << 20));
+    }
+
+    #[test]
     fn providers_of_both_files_are_there_and_the_one_written_by_hand_wins() {
         let dir = tempfile::tempdir().unwrap();
         let added = "[provider.openai]\nbase_url = \"http://added\"\n\
