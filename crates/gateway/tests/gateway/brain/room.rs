@@ -13,7 +13,7 @@ async fn gives_way(talk: &Talk) -> bool {
     let info = talk.begin(CreateConversation::default()).await;
     let mut events = talk.follow(&info.id, 0).await;
     for _ in 0..5 {
-        talk.client().send_message(&info.id, &"word ".repeat(400)).await.unwrap();
+        talk.client().send_message(&info.id, &"word ".repeat(3000)).await.unwrap();
         let answering = async {
             loop {
                 talk.asked().await.stream(&says("yes")).await;
