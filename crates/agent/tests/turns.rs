@@ -189,6 +189,18 @@ async fn the_owner_is_asked_before_a_change() {
 }
 
 #[tokio::test]
+async fn of_output_that_was_not_kept_nobody_says_that_it_is_whole() {
+    let mut stage = Stage::new([run("head -c 9000000 /dev/zero | tr '\\0' x"), says("long")]);
+    assert_eq!(stage.turn().await, Ended::Done);
+    let (text, _) = &stage.last_results()[0];
+    assert!(!text.contains("the whole is in"), "{}", &text[8000..8400]);
+    let lost = 9_000_000 - (8 << 20);
+    assert!(text.contains(&format!("not the whole: {lost} bytes were not kept]")));
+    let path = text.split("more of it is in ").nth(1).unwrap().split(',').next().unwrap();
+    assert!(std::fs::metadata(path).unwrap().len() > 8 << 20);
+}
+
+#[tokio::test]
 async fn long_output_goes_to_a_file() {
     let mut stage = Stage::new([run("seq 1 20000"), says("long")]);
     assert_eq!(stage.turn().await, Ended::Done);

@@ -131,6 +131,7 @@ impl RawConfig {
         let machine = agent::machine();
         gateway.runs = self.runs.resolve(self.agent.clone(), machine, agent::program());
         gateway.conversations = self.conversations.resolve(self.agent);
+        gateway.runs = gateway.runs.with_servers(&self.mcp);
         gateway.conversations.mcp = self.mcp;
         gateway.desktop = self.desktop.resolve(desktop::modules());
         let host_directories = self.sandboxes.host_directories;
@@ -254,6 +255,19 @@ mod tests {
         assert!(!seed("[desktop]\nseed = false\n"));
         let message = message(parse("[desktop]\nsead = false\n"));
         assert!(message.starts_with("nacre.toml:2: unknown field `sead`"), "{message}");
+    }
+
+    #[test]
+    fn runs_have_the_window_and_the_servers_of_the_file() {
+        let text = "[agent]\nwindow = 50000\n\
+                    [mcp.time]\ncommand = [\"uvx\", \"mcp-server-time\"]\n\
+                    [mcp.docs]\nurl = \"https://docs.example/mcp\"\n";
+        let gateway =
+            parse(text).unwrap().resolve("/data".into(), Front::default()).unwrap().gateway;
+        assert_eq!(gateway.runs.window, Some(50_000));
+        assert_eq!(gateway.runs.mcp.keys().collect::<Vec<_>>(), ["time"]);
+        assert_eq!(gateway.conversations.mcp.len(), 2);
+        assert!(gateway.runs.limits.memory_bytes.is_some_and(|bytes| bytes >= 768 << 20));
     }
 
     #[test]

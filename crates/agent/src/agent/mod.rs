@@ -223,14 +223,14 @@ impl Turn<'_> {
             asks: false,
         };
         self.announce(call, intent)?;
-        self.finish(call, Answer { text: reason.to_owned(), failed: true, content: Vec::new() })
+        self.finish(call, Answer::failed(reason))
     }
 
     async fn make(&mut self, call: &Call, ready: Box<dyn Ready>) -> io::Result<()> {
         let intent = ready.intent();
         self.announce(call, intent.clone())?;
         if let Some(refusal) = self.may(call, &intent).await? {
-            return self.finish(call, Answer { text: refusal, failed: true, content: Vec::new() });
+            return self.finish(call, Answer::failed(refusal));
         }
         let mut kept = Ok(());
         let mut answer = {
@@ -244,7 +244,7 @@ impl Turn<'_> {
         };
         kept?;
         if answer.text.len() > LONGEST_ANSWER {
-            answer.text = self.shorten(&call.id, answer.text).await;
+            answer.text = self.shorten(&call.id, answer.text, answer.lost).await;
         }
         self.finish(call, answer)
     }
@@ -280,7 +280,7 @@ impl Turn<'_> {
     }
 
     fn finish(&mut self, call: &Call, answer: Answer) -> io::Result<()> {
-        let Answer { text, failed, content } = answer;
+        let Answer { text, failed, content, lost: _ } = answer;
         let status = if failed { ToolStatus::Failed } else { ToolStatus::Completed };
         let outcome = Outcome { call: call.id.clone(), name: call.name.clone(), text, failed };
         let tool_call_id = call.id.clone();
@@ -292,16 +292,19 @@ impl Turn<'_> {
         })
     }
 
-    /// The whole is in a file that the model can read; it gets both ends.
-    async fn shorten(&self, call: &str, text: String) -> String {
+    /// All that was kept is in a file that the model can read; it gets both ends.
+    async fn shorten(&self, call: &str, text: String, lost: u64) -> String {
         let half = LONGEST_ANSWER / 2;
         let head = &text[..text.floor_char_boundary(half)];
         let tail = &text[text.ceil_char_boundary(text.len() - half)..];
         let left = text.len() - head.len() - tail.len();
         let name = format!("{}-{}", self.session.steps, plain(call));
-        let place = match self.save(&name, &text).await {
-            Ok(path) => format!("the whole is in {path}"),
-            Err(error) => format!("the whole could not be kept: {error}"),
+        let place = match (self.save(&name, &text).await, lost) {
+            (Ok(path), 0) => format!("the whole is in {path}"),
+            (Ok(path), lost) => {
+                format!("more of it is in {path}, but not the whole: {lost} bytes were not kept")
+            }
+            (Err(error), _) => format!("the whole could not be kept: {error}"),
         };
         format!("{head}\n[{left} bytes left out here; {place}]\n{tail}")
     }

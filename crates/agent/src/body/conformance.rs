@@ -42,7 +42,9 @@ const STORIES: &[(&str, Story)] = &[
     ("output comes while the command runs", |body| Box::pin(streaming(body))),
     ("a command is ended when its time is up", |body| Box::pin(time_out(body))),
     ("a command that nobody waits for is ended", |body| Box::pin(dropped(body))),
+    ("what a command leaves behind goes on", |body| Box::pin(background(body))),
     ("files are written whole and read back", |body| Box::pin(files(body))),
+    ("what is no file is not waited for", |body| Box::pin(pipes(body))),
     ("a write relies on what it was told", |body| Box::pin(expected(body))),
     ("directories are listed by name", |body| Box::pin(listing(body))),
     ("a passage is replaced when it is clear which", |body| Box::pin(edit(body))),
@@ -122,6 +124,29 @@ async fn dropped(body: &dyn Body) {
         }
     }
     gone(body).await;
+}
+
+async fn background(body: &dyn Body) {
+    let wait = "i=0; while [ ! -e go ] && [ $i -lt 600 ]; do sleep 0.1; i=$((i+1)); done";
+    let started = Instant::now();
+    let line = format!("({wait}; echo done > done) > log 2>&1 & echo begun");
+    let begun = body.run(&command(&line), 100).await.unwrap();
+    assert_eq!((begun.exit.code, begun.stdout.as_slice()), (Some(0), &b"begun\n"[..]));
+    assert!(started.elapsed() < Duration::from_secs(20), "it was waited for");
+    body.write_file("go", &write("")).await.unwrap();
+    let end = "while [ ! -e done ]; do sleep 0.02; done; cat done";
+    let ended = Command { timeout: Duration::from_secs(20), ..command(end) };
+    assert_eq!(body.run(&ended, 100).await.unwrap().stdout, b"done\n");
+}
+
+async fn pipes(body: &dyn Body) {
+    // Nobody writes to it, and nobody will.
+    body.run(&command("mkfifo pipe; ln -s /dev/zero device"), 0).await.unwrap();
+    for path in ["pipe", "device"] {
+        let error = body.read_file(path, 100).await.unwrap_err();
+        assert_eq!(error.kind, ErrorKind::InvalidRequest, "{path}: {error:?}");
+        assert!(error.message.contains("not a regular file"), "{error:?}");
+    }
 }
 
 async fn files(body: &dyn Body) {

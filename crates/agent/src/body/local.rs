@@ -1,7 +1,7 @@
 //! The body of an agent that runs where it acts.
 
 use std::io;
-use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::process::{ExitStatus, Stdio};
 use std::time::Duration;
@@ -9,12 +9,14 @@ use std::time::Duration;
 use async_trait::async_trait;
 use nacre_wire::exec::{Exit, signal_name};
 use nacre_wire::{ApiError, ErrorKind};
+use rustix::fs::OFlags;
 use rustix::process::{Pid, Signal, kill_process_group};
 use tokio::io::{AsyncRead, AsyncReadExt};
 use tokio::process::Child;
 use tokio::runtime::Handle;
 use tokio::time::{Instant, sleep_until};
 
+use super::memory;
 use super::program::{self, Opened, Program, Remarks};
 use super::{Body, Command, Entry, EntryKind, Expected, File, Output, Result, Stream, Write};
 
@@ -55,8 +57,12 @@ impl Body for Local {
             .map_err(failed)?;
         let mut running = Running(Some(child));
         let deadline = Instant::now() + command.timeout;
+        let killed_before = memory::kills();
         match follow(&mut running, deadline, output).await.map_err(failed)? {
-            Some(status) => Ok(exit_of(status)),
+            Some(status) => {
+                let starved = status.code() != Some(0) && memory::kills() > killed_before;
+                Ok(Exit { out_of_memory: starved, ..exit_of(status) })
+            }
             None => {
                 running.kill();
                 running.wait().await.map_err(failed)?;
@@ -219,6 +225,11 @@ async fn off_thread<T: Send + 'static>(
     match done.map_err(|error| ApiError::new(ErrorKind::Internal, error.to_string()))? {
         Ok(value) => Ok(value),
         Err(Fault::Io(error)) => Err(ApiError::io(path, &error)),
+        Err(Fault::NoFile) => {
+            let message = format!("{path}: not a regular file");
+            Err(ApiError::new(ErrorKind::InvalidRequest, message)
+                .hint("run a command to read or write it"))
+        }
         Err(Fault::Changed) => {
             Err(ApiError::new(ErrorKind::Conflict, format!("{path} was changed since it was read")))
         }
@@ -231,8 +242,13 @@ async fn off_thread<T: Send + 'static>(
 
 enum Fault {
     Io(io::Error),
+    /// A pipe, a socket or a device.
+    NoFile,
     Changed,
-    TooLarge { size: u64, at_most: u64 },
+    TooLarge {
+        size: u64,
+        at_most: u64,
+    },
 }
 
 impl From<io::Error> for Fault {
@@ -248,10 +264,15 @@ fn version(metadata: &std::fs::Metadata) -> String {
 
 fn read(path: &Path, at_most: u64) -> Result<File, Fault> {
     use std::io::Read;
-    let file = std::fs::File::open(path)?;
+    // To open a pipe would be to wait for whoever writes to it.
+    let flags = (OFlags::NONBLOCK | OFlags::NOCTTY).bits().cast_signed();
+    let file = std::fs::File::options().read(true).custom_flags(flags).open(path)?;
     let metadata = file.metadata()?;
     if metadata.is_dir() {
         return Err(io::Error::from(io::ErrorKind::IsADirectory).into());
+    }
+    if !metadata.is_file() {
+        return Err(Fault::NoFile);
     }
     if metadata.len() > at_most {
         return Err(Fault::TooLarge { size: metadata.len(), at_most });

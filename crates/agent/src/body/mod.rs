@@ -8,6 +8,7 @@
 pub mod conformance;
 mod edit;
 mod local;
+mod memory;
 mod program;
 mod remote;
 mod search;

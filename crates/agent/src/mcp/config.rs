@@ -111,7 +111,7 @@ impl ServerConfig {
         Duration::from_secs(self.timeout_seconds.unwrap_or(TIMEOUT))
     }
 
-    pub(super) fn asks(&self) -> bool {
+    pub fn asks(&self) -> bool {
         self.ask.unwrap_or(self.url.is_some())
     }
 

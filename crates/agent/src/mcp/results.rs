@@ -19,7 +19,7 @@ pub(super) struct Files<'a> {
 
 pub(super) async fn answer(result: CallToolResult, files: &Files<'_>) -> Answer {
     let mut text = String::new();
-    let mut count = 0;
+    let (mut count, mut lost) = (0, 0);
     let structured = result.structured_content.filter(|_| result.content.is_empty());
     for block in result.content {
         let part = match block {
@@ -49,7 +49,9 @@ pub(super) async fn answer(result: CallToolResult, files: &Files<'_>) -> Answer 
         }
         text.push_str(&part);
         if text.len() > LONGEST {
-            text.truncate(text.floor_char_boundary(LONGEST));
+            let kept = text.floor_char_boundary(LONGEST);
+            lost = (text.len() - kept) as u64;
+            text.truncate(kept);
             text.push_str("\n[it said more, which is left out]");
             break;
         }
@@ -60,7 +62,7 @@ pub(super) async fn answer(result: CallToolResult, files: &Files<'_>) -> Answer 
     if text.is_empty() {
         text.push_str("(it said nothing)");
     }
-    Answer { text, failed: result.is_error == Some(true), content: Vec::new() }
+    Answer { failed: result.is_error == Some(true), lost, ..Answer::ok(text) }
 }
 
 impl Files<'_> {

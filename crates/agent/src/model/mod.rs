@@ -83,10 +83,22 @@ pub struct Reply {
     /// The same in the words of the service, with what it wants to see again (signatures of thoughts).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub original: Option<Value>,
+    /// Who said it, and alone understands the original.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub source: Option<Source>,
     #[serde(default)]
     pub usage: Usage,
     #[serde(default)]
     pub stop: Stop,
+}
+
+/// A model of a service. Signatures of thoughts are good for the one that made them.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Source {
+    pub format: Format,
+    /// The address, which has the provider's name in it.
+    pub service: String,
+    pub model: String,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

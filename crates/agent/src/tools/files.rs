@@ -188,7 +188,7 @@ async fn write(body: &dyn Body, asked: &WriteFile, call: &str) -> crate::body::R
     let text = format!("wrote {} ({lines} lines)", asked.path);
     let (path, new_text) = (asked.path.clone(), asked.content.clone());
     let content = vec![ToolContent::Diff { path, old_text: old, new_text }];
-    Ok(Answer { text, failed: false, content })
+    Ok(Answer { content, ..Answer::ok(text) })
 }
 
 async fn edit(body: &dyn Body, asked: &EditFile, call: &str) -> crate::body::Result<Answer> {
@@ -207,11 +207,8 @@ async fn edit(body: &dyn Body, asked: &EditFile, call: &str) -> crate::body::Res
     };
     let path = asked.path.clone();
     let (old_text, new_text) = (Some(edited.before), edited.after);
-    Ok(Answer {
-        text,
-        failed: false,
-        content: vec![ToolContent::Diff { path, old_text, new_text }],
-    })
+    let content = vec![ToolContent::Diff { path, old_text, new_text }];
+    Ok(Answer { content, ..Answer::ok(text) })
 }
 
 async fn list(body: &dyn Body, asked: &ListFiles) -> crate::body::Result<Answer> {

@@ -61,6 +61,8 @@ pub struct Answer {
     /// For the model.
     pub text: String,
     pub failed: bool,
+    /// Bytes that belong into `text` and were not kept.
+    pub lost: u64,
     /// For people.
     pub content: Vec<ToolContent>,
 }

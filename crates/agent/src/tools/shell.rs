@@ -37,7 +37,8 @@ struct ShellCall {
 
 pub(super) fn tools() -> Vec<Tool> {
     let description = "Run a shell command and get its output and exit code. It has no terminal and \
-                       no input. Start what should go on running with `&`, its output sent to a file.";
+                       no input. Start what should go on running with `&`, its output sent to a file. \
+                       Send output of more than 8 MiB to a file as well: the middle of it is not kept.";
     vec![tool::<RunCommand>("run_command", description)]
 }
 
@@ -86,6 +87,9 @@ impl Ready for ShellCall {
                 }
                 let end = match (exit.timed_out, exit.code, &exit.signal) {
                     (true, ..) => format!("ended after {} seconds", timeout.as_secs()),
+                    _ if exit.out_of_memory => {
+                        "ended: there was not enough memory for it".to_owned()
+                    }
                     (_, Some(code), _) => format!("exit code {code}"),
                     (_, None, Some(signal)) => format!("ended by signal {signal}"),
                     (_, None, None) => "ended".to_owned(),
@@ -95,7 +99,7 @@ impl Ready for ShellCall {
                     lost => format!("{end}; {lost} bytes in the middle were not kept"),
                 };
                 let failed = exit.timed_out || exit.code != Some(0);
-                Answer { text: format!("{text}[{end}]"), failed, content: Vec::new() }
+                Answer { failed, lost, ..Answer::ok(format!("{text}[{end}]")) }
             }
             Err(error) => Answer::error(&error),
         }

@@ -22,7 +22,7 @@ use super::index::Meta;
 use super::memory::Memory;
 use super::permission::Owner;
 use super::policy;
-use crate::provider::{Kind, Meter};
+use crate::provider::{Kind, Meter, longest};
 use crate::routes::Role;
 use crate::sandboxes::{Sandbox, Sandboxes};
 use crate::secret::Secret;
@@ -188,11 +188,14 @@ async fn model(conversation: &mut Conversation, name: &str) -> Result<Arc<dyn Mo
             Paid { model: name.to_owned(), allowance }
         }
     };
-    let service = service(kind, provider, model, &paid.allowance.secret);
+    let budget = conversation.brain.config.budget;
+    let reply = models.reply_of_conversation(provider, model, &paid.allowance, budget);
+    let longest = longest(kind, reply);
+    let service = Service { longest, ..service(kind, provider, model, &paid.allowance.secret) };
+    let window = models.window(provider, model).or(conversation.brain.config.window);
     let meter = Meter::new(models, &paid.allowance);
     conversation.paid = Some(paid);
     let served = Served::over(service, &conversation.brain.socket);
-    let window = conversation.brain.config.window;
     served
         .map(|served| served.with_window(window))
         .map(|served| Arc::new(Settled { served, meter }) as Arc<dyn Model>)

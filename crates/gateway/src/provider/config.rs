@@ -8,7 +8,7 @@ use serde::Deserialize;
 use super::base::Base;
 use super::key::{Key, KeyFrom};
 use super::money::{Dollars, Limits};
-use super::paths::PathRule;
+use super::paths::{PathRule, glob};
 use super::prices::{Price, Prices};
 
 const LONGEST_NAME: usize = 32;
@@ -111,6 +111,8 @@ pub struct RawProvider {
     pub paths: Option<Vec<String>>,
     pub models: Vec<String>,
     pub prices: BTreeMap<String, RawPrice>,
+    /// How many tokens a model can hear and say at once; `*` stands for anything.
+    pub windows: BTreeMap<String, u64>,
     pub dollars_per_day: Option<Dollars>,
     pub tokens_per_day: Option<u64>,
 }
@@ -179,7 +181,16 @@ pub struct Provider {
     pub(crate) paths: Vec<PathRule>,
     pub(crate) models: Vec<String>,
     pub(crate) prices: Prices,
+    windows: BTreeMap<String, u64>,
     pub(crate) day: Limits,
+}
+
+impl Provider {
+    /// Of a model, in tokens. The longest name that fits is the one that is meant.
+    pub(super) fn window(&self, model: &str) -> Option<u64> {
+        let fit = self.windows.iter().filter(|(name, _)| glob(name, model));
+        fit.max_by_key(|(name, _)| name.len()).map(|(_, tokens)| *tokens)
+    }
 }
 
 impl Default for ModelsConfig {
@@ -258,6 +269,7 @@ impl RawProvider {
             paths: paths.map_err(wrong)?,
             models: self.models,
             prices: Prices::new(kind, own),
+            windows: self.windows,
             day: limits(self.tokens_per_day, self.dollars_per_day),
         })
     }
@@ -309,6 +321,17 @@ mod tests {
             let provider = resolve(kind.as_str(), raw.clone()).unwrap();
             assert!(provider.key.is_ok() && !provider.paths.is_empty(), "{kind:?}");
         }
+    }
+
+    #[test]
+    fn the_longest_name_says_which_window() {
+        let windows = [("gpt-5*", 400_000), ("gpt-5-chat*", 128_000)];
+        let windows = windows.map(|(name, tokens)| (name.to_owned(), tokens)).into();
+        let provider =
+            resolve("openai", RawProvider { windows, ..RawProvider::default() }).unwrap();
+        let window = |model| provider.window(model);
+        assert_eq!((window("gpt-5"), window("gpt-5-chat-latest")), (Some(400_000), Some(128_000)));
+        assert_eq!(window("o3"), None);
     }
 
     #[test]

@@ -8,6 +8,7 @@ use nacre_wire::{ApiError, ErrorKind};
 
 use super::Models;
 use super::admin::no_provider;
+use super::book::Account;
 use super::config::Kind;
 use super::money::Dollars;
 use super::tokens::{Mint, PolicyToken, Which};
@@ -77,6 +78,20 @@ impl Models {
     /// What it has under way ends.
     pub(crate) async fn end_conversation(&self, id: &str) -> Result<(), ApiError> {
         self.tokens.revoke(Which::Conversation(id)).await.map(drop)
+    }
+
+    /// Tokens of a reply that costs a third of what is left of a conversation's budget.
+    pub(crate) fn reply_of_conversation(
+        &self,
+        provider: &str,
+        model: &str,
+        allowance: &Allowance,
+        budget: Option<Dollars>,
+    ) -> Option<u64> {
+        let used = self.book.used(&Account::Token(allowance.token.id.clone()), now_ms());
+        let gone = allowance.before.0.saturating_add(used.dollars.0);
+        let left = budget.map(|budget| Dollars(budget.0.saturating_sub(gone)));
+        self.affordable_reply(provider, model, left)
     }
 
     /// The models of a provider that the owner has set a price for: those are known to be there.

@@ -54,7 +54,7 @@ pub use config::{
 pub(crate) use conversations::{Allowance, Meter};
 pub use money::Dollars;
 pub use prices::AS_OF as PRICES_AS_OF;
-pub(crate) use runs::{Chosen, Grant, RunGrant};
+pub(crate) use runs::{Chosen, Grant, LONGEST_REPLY, RunGrant, longest};
 
 use body::Room;
 use book::Book;

@@ -19,6 +19,18 @@ use super::{Dollars, Models};
 use crate::clock::now_ms;
 use crate::secret::Secret;
 
+/// No agent is to ask for more tokens in one reply. By itself, Claude Code asks for as many.
+pub(crate) const LONGEST_REPLY: u64 = 32_000;
+/// Our own agent goes on with less by itself when not even this fits.
+const SHORTEST_REPLY: u64 = 1_024;
+
+/// The most that our own agent asks for in one reply, of what is affordable. Only Anthropic has to be told a
+/// number, and what is not asked for is not set aside.
+pub(crate) fn longest(kind: Kind, affordable: Option<u64>) -> Option<u32> {
+    let reply = affordable.filter(|_| kind == Kind::Anthropic)?;
+    u32::try_from(reply.clamp(SHORTEST_REPLY, LONGEST_REPLY)).ok()
+}
+
 /// `provider/model`, found.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Chosen {
@@ -137,7 +149,8 @@ impl Models {
                 let name = wanted.run.to_owned();
                 let minted = self.tokens.mint(Mint { name, scope, lives_ms, automatic: false });
                 let (token, secret) = minted.await?;
-                let reply = self.affordable_reply(chosen, wanted.dollars);
+                let dollars = wanted.dollars.and_then(Dollars::new);
+                let reply = self.affordable_reply(&chosen.provider, &chosen.model, dollars);
                 RunGrant { token: Some(token), secret: Some(secret), reply }
             }
         };
@@ -147,10 +160,21 @@ impl Models {
         Ok(grant)
     }
 
-    fn affordable_reply(&self, chosen: &Chosen, dollars: Option<f64>) -> Option<u64> {
+    /// Tokens of a reply that costs a third of so much.
+    pub(super) fn affordable_reply(
+        &self,
+        provider: &str,
+        model: &str,
+        dollars: Option<Dollars>,
+    ) -> Option<u64> {
         let live = self.live();
-        let price = live.providers.get(&*chosen.provider)?.provider.prices.of(&chosen.model);
-        (Dollars::new(dollars?)?.0 / 3).checked_div(price.output)
+        let price = live.providers.get(provider)?.provider.prices.of(model);
+        (dollars?.0 / 3).checked_div(price.output)
+    }
+
+    /// How many tokens a model can hear and say at once, where the owner has said so.
+    pub(crate) fn window(&self, provider: &str, model: &str) -> Option<u64> {
+        self.live().providers.get(provider)?.provider.window(model)
     }
 
     /// At once: what it has under way ends, and its sandbox gets nothing in its place.

@@ -8,22 +8,23 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use nacre_agent::model::Format;
+use nacre_agent::mcp::Servers;
+use nacre_agent::model::{Format, WINDOW};
 use nacre_agent::order::{Order, ServiceOrder};
 use nacre_wire::exec::ExecRequest;
 use nacre_wire::models::PORT;
 use nacre_wire::{ApiError, ErrorKind};
 use serde_json::{Value, json};
 
-use crate::provider::{Chosen, Kind};
+use crate::provider::{Chosen, Kind, LONGEST_REPLY, longest};
 
 /// Where all that a run needs lies in its sandbox. Root's, so that nobody else changes it.
 pub(super) const FOLDER: &str = "/run/nacre-run";
 pub(super) const PROGRAM: &str = "/run/nacre-run/nacre-agent";
 pub(super) const SPEC: &str = "/run/nacre-run/spec.txt";
 const SETTINGS: &str = "/run/nacre-run/opencode.json";
-/// Claude Code may ask for this many tokens in one reply, and does not work with much less than the other.
-const CLAUDES_REPLY: std::ops::RangeInclusive<u64> = 4_096..=32_000;
+/// The agents of others do not work with replies of much less.
+const SHORTEST_REPLY: u64 = 4_096;
 const SCRATCH: &str = "/tmp/nacre-agent";
 const WORKSPACE: &str = "/workspace";
 /// Of what the supervisor searches.
@@ -61,10 +62,18 @@ pub(super) struct Task<'a> {
     pub(super) token: Option<&'a str>,
     /// Tokens of a reply that leaves most of the budget, where there is one.
     pub(super) reply: Option<u64>,
+    /// Servers of tools that run where the agent does.
+    pub(super) mcp: &'a Servers,
     pub(super) max_steps: u64,
     pub(super) time: Duration,
     /// Searched before the usual places.
     pub(super) path: &'a [PathBuf],
+}
+
+impl Task<'_> {
+    fn reply_of(&self, shortest: u64) -> Option<u64> {
+        self.reply.map(|reply| reply.clamp(shortest, LONGEST_REPLY))
+    }
 }
 
 impl Agent {
@@ -133,8 +142,7 @@ impl Agent {
                 let quiet = "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC";
                 env.insert(quiet.to_owned(), Some("1".to_owned()));
                 // What it may be told is reserved before it is: left to itself, one call is a run's budget.
-                if let Some(reply) = task.reply {
-                    let most = reply.clamp(*CLAUDES_REPLY.start(), *CLAUDES_REPLY.end());
+                if let Some(most) = task.reply_of(SHORTEST_REPLY) {
                     let name = "CLAUDE_CODE_MAX_OUTPUT_TOKENS";
                     env.insert(name.to_owned(), Some(most.to_string()));
                 }
@@ -142,7 +150,7 @@ impl Agent {
                 (from_spec(&claude(model)), None, Some(needs))
             }
             (Self::Opencode, Some(model)) => {
-                let settings = opencode_settings(model).to_string();
+                let settings = opencode_settings(task, model).to_string();
                 files.push((SETTINGS, settings.into_bytes()));
                 for (name, value) in [
                     ("OPENCODE_CONFIG", SETTINGS),
@@ -231,13 +239,13 @@ fn order(task: &Task<'_>, model: &Chosen) -> Result<Vec<u8>, ApiError> {
             base,
             token: task.token.unwrap_or_default().to_owned(),
             model: model.model.clone(),
-            longest: None,
+            longest: longest(model.kind, task.reply),
             window: task.window,
         },
         max_steps: task.max_steps,
         timeout_ms: u64::try_from(task.time.as_millis()).unwrap_or(u64::MAX),
         plan_only: false,
-        mcp: Default::default(),
+        mcp: task.mcp.clone(),
     };
     serde_json::to_vec(&order)
         .map_err(|error| ApiError::new(ErrorKind::Internal, format!("the order: {error}")))
@@ -276,7 +284,7 @@ fn claude(model: &Chosen) -> Vec<String> {
     ])
 }
 
-fn opencode_settings(model: &Chosen) -> Value {
+fn opencode_settings(task: &Task<'_>, model: &Chosen) -> Value {
     let root = address(model);
     let (package, base) = match model.kind {
         Kind::Anthropic => ("@ai-sdk/anthropic", format!("{root}/v1")),
@@ -286,6 +294,13 @@ fn opencode_settings(model: &Chosen) -> Value {
         }
     };
     let name = format!("nacre/{}", model.model);
+    // Without limits it asks for replies of 32,000 tokens. It takes both of them or neither.
+    let limits = match task.reply_of(SHORTEST_REPLY) {
+        Some(reply) => {
+            json!({ "limit": { "context": task.window.unwrap_or(WINDOW), "output": reply } })
+        }
+        None => json!({}),
+    };
     json!({
         "$schema": "https://opencode.ai/config.json",
         "model": name,
@@ -294,7 +309,7 @@ fn opencode_settings(model: &Chosen) -> Value {
         "provider": { "nacre": {
             "npm": package,
             "options": { "baseURL": base, "apiKey": "{env:NACRE_PROVIDER_TOKEN}" },
-            "models": { &*model.model: {} },
+            "models": { &*model.model: limits },
         } },
     })
 }
@@ -302,6 +317,8 @@ fn opencode_settings(model: &Chosen) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    static NO_SERVERS: Servers = Servers::new();
 
     fn chosen(kind: Kind) -> Chosen {
         Chosen { provider: "p".into(), kind, model: "m".to_owned() }
@@ -315,6 +332,7 @@ mod tests {
             window: None,
             token: Some("t"),
             reply: None,
+            mcp: &NO_SERVERS,
             max_steps: 3,
             time: Duration::from_secs(2),
             path,
@@ -370,6 +388,31 @@ mod tests {
             "as much as it asks for anyway"
         );
         assert_eq!(told(None), None, "without a budget it is left to itself");
+    }
+
+    #[test]
+    fn a_reply_of_ours_and_of_opencode_fits_as_well() {
+        let model = chosen(Kind::Anthropic);
+        let task = |reply| Task { reply, window: Some(200_000), ..task(Some(&model), &[]) };
+        let ours = |reply| {
+            let input = Agent::Nacre.plan(&task(reply)).unwrap().input.unwrap();
+            let order: Value = serde_json::from_slice(&input).unwrap();
+            order["service"]["longest"].as_u64()
+        };
+        assert_eq!(ours(Some(11_000)), Some(11_000));
+        assert_eq!((ours(Some(12)), ours(Some(1_000_000))), (Some(1024), Some(32_000)));
+        assert_eq!(ours(None), None);
+        let opencode = |reply| {
+            let files = Agent::Opencode.plan(&task(reply)).unwrap().files;
+            let settings: Value = serde_json::from_slice(&files[0].1).unwrap();
+            settings["provider"]["nacre"]["models"]["m"].clone()
+        };
+        let limit = json!({"limit": {"context": 200_000, "output": 11_000}});
+        assert_eq!((opencode(Some(11_000)), opencode(None)), (limit, json!({})));
+        // What a service does not have to be told is left to it.
+        let input = plan("nacre", Some(&chosen(Kind::Openai))).unwrap().input.unwrap();
+        let order: Value = serde_json::from_slice(&input).unwrap();
+        assert_eq!(order["service"]["longest"], json!(null));
     }
 
     #[test]

@@ -71,6 +71,11 @@ impl Runs {
         if agent == Agent::Nacre && config.program.0.is_empty() {
             return invalid("this gateway carries no agent of its own".to_owned());
         }
+        if agent != Agent::Nacre && wanted.max_steps.is_some() {
+            let message = format!("how often {} asks its model cannot be limited", agent.name());
+            let hint = "what it may cost and how long it may take can: --budget and --timeout";
+            return Err(ApiError::new(ErrorKind::InvalidRequest, message).hint(hint));
+        }
         let max_steps = wanted.max_steps.unwrap_or(config.max_steps);
         if !(1..=MOST_STEPS).contains(&max_steps) {
             return invalid(format!("a run takes between 1 and {MOST_STEPS} steps"));

@@ -185,7 +185,7 @@ fn write_patch(folder: &Folder, changes: &[FileChange]) -> Result<(), ApiError> 
                 None => file.write_all(change.diff.as_deref().unwrap_or_default().as_bytes())?,
             }
         }
-        file.flush()
+        file.into_inner()?.sync_data()
     };
     write().map_err(|error| ApiError::io(folder.patch().display(), &error))
 }
@@ -235,7 +235,8 @@ fn write_archive(path: &Path, mut items: mpsc::Receiver<Item>) -> io::Result<()>
             }
         }
     }
-    archive.into_inner()?.flush()
+    // The record that names it is on the disk soon after.
+    archive.into_inner()?.into_inner()?.sync_data()
 }
 
 fn internal(error: &dyn std::fmt::Display) -> ApiError {

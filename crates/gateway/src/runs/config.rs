@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use axum::body::Bytes;
+use nacre_agent::mcp::Servers;
 use nacre_wire::control::Limits;
 use serde::Deserialize;
 
@@ -32,7 +33,7 @@ pub struct RawRunsConfig {
     pub timeout_seconds: Option<u64>,
     /// 0 means no limit of its own.
     pub dollars: Option<Dollars>,
-    /// What the sandbox of a run may use.
+    /// What the sandbox of a run may use; 0 means no limit of its own.
     pub memory_bytes: Option<u64>,
     pub pids: Option<u64>,
     /// Where agents are found besides the usual places, in the sandbox.
@@ -54,6 +55,12 @@ pub struct Machine {
 }
 
 impl Machine {
+    /// Of so many that run at the same time, the part of each; `None` when it is not known how much there is.
+    fn memory_of_each(self, at_once: usize) -> Option<u64> {
+        let each = self.memory_bytes / u64::try_from(at_once).unwrap_or(u64::MAX).max(1);
+        (self.memory_bytes > 0).then_some(each.max(MEMORY_A_RUN))
+    }
+
     fn at_once(self) -> usize {
         let by_memory = usize::try_from(self.memory_bytes / MEMORY_A_RUN).unwrap_or(usize::MAX);
         (self.cores * RUNS_A_CORE).min(by_memory).max(1)
@@ -81,6 +88,8 @@ pub struct RunsConfig {
     pub timeout: Duration,
     pub dollars: Option<Dollars>,
     pub limits: Limits,
+    /// Servers of tools that our own agent has besides its own. All of them run in the sandbox.
+    pub mcp: Servers,
     pub path: Vec<PathBuf>,
     pub keep: Keep,
     pub largest_input: u64,
@@ -105,8 +114,10 @@ impl RawRunsConfig {
     ) -> RunsConfig {
         const DAY: u64 = 24 * 60 * 60;
         let dollars = self.dollars.unwrap_or(BUDGET);
+        let at_once = self.at_once.unwrap_or_else(|| machine.at_once()).max(1);
+        let memory = self.memory_bytes.or_else(|| machine.memory_of_each(at_once));
         RunsConfig {
-            at_once: self.at_once.unwrap_or_else(|| machine.at_once()).max(1),
+            at_once,
             most_waiting: self.most_waiting.unwrap_or(MOST_WAITING),
             model: agent.model,
             window: agent.window,
@@ -114,10 +125,11 @@ impl RawRunsConfig {
             timeout: self.timeout_seconds.map_or(TIMEOUT, Duration::from_secs),
             dollars: (dollars.0 > 0).then_some(dollars),
             limits: Limits {
-                memory_bytes: self.memory_bytes,
+                memory_bytes: memory.filter(|bytes| *bytes > 0),
                 pids: self.pids,
                 ..Limits::default()
             },
+            mcp: Servers::new(),
             path: self.path,
             keep: Keep {
                 runs: self.keep_runs.unwrap_or(100),
@@ -128,6 +140,16 @@ impl RawRunsConfig {
             largest_output: self.largest_output_bytes.unwrap_or(256 << 20),
             program,
         }
+    }
+}
+
+impl RunsConfig {
+    /// Those of `[mcp]` that a run can use: what is reached from outside of a sandbox would need its keys
+    /// inside, and nobody is there to be asked.
+    pub fn with_servers(mut self, servers: &Servers) -> Self {
+        let usable = servers.iter().filter(|(_, server)| !server.asks() && server.url.is_none());
+        self.mcp = usable.map(|(name, server)| (name.clone(), server.clone())).collect();
+        self
     }
 }
 
@@ -148,6 +170,38 @@ mod tests {
         assert_eq!(at_once(2, 8), 4);
         assert_eq!(at_once(16, 8), 10);
         assert_eq!(at_once(1, 0), 1);
+    }
+
+    #[test]
+    fn what_runs_together_has_room_in_the_machine() {
+        let gib = |n: u64| n << 30;
+        let memory = |raw: RawRunsConfig, cores, memory_bytes| {
+            let machine = Machine { cores, memory_bytes };
+            raw.resolve(Default::default(), machine, Default::default()).limits.memory_bytes
+        };
+        let raw = RawRunsConfig::default;
+        assert_eq!(memory(raw(), 2, gib(8)), Some(gib(2)));
+        assert_eq!(memory(raw(), 16, gib(8)), Some(gib(8) / 10));
+        let alone = RawRunsConfig { at_once: Some(1), ..raw() };
+        assert_eq!(memory(alone, 2, gib(8)), Some(gib(8)));
+        let many = RawRunsConfig { at_once: Some(100), ..raw() };
+        assert_eq!(memory(many, 2, gib(8)), Some(MEMORY_A_RUN), "the owner wants it like that");
+        let said = |bytes| RawRunsConfig { memory_bytes: Some(bytes), ..raw() };
+        assert_eq!(memory(said(gib(3)), 2, gib(8)), Some(gib(3)));
+        assert_eq!(memory(said(0), 2, gib(8)), None);
+        assert_eq!(memory(raw(), 2, 0), None);
+    }
+
+    #[test]
+    fn a_run_has_the_servers_that_run_in_its_sandbox_and_ask_nobody() {
+        let servers: Servers = serde_json::from_value(serde_json::json!({
+            "time": {"command": ["uvx", "mcp-server-time"]},
+            "asks": {"command": ["x"], "ask": true},
+            "far": {"url": "https://docs.example/mcp", "ask": false, "headers": {"X-Key": "k"}},
+        }))
+        .unwrap();
+        let config = RunsConfig::default().with_servers(&servers);
+        assert_eq!(config.mcp.keys().collect::<Vec<_>>(), ["time"]);
     }
 
     #[test]

@@ -6,6 +6,9 @@ use nacre_wire::runs::{RunEnd, RunOutcome};
 
 use super::agents::Agent;
 
+const MORE_MEMORY: &str =
+    "memory_bytes in [runs] of nacre.toml gives each run more, at_once lets fewer run together";
+
 /// Why we ended an agent that did not end by itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Stopped {
@@ -69,7 +72,14 @@ impl Known<'_> {
         match (&self.exit, self.spent) {
             (Some(Exit { code: Some(0), .. }), _) if !own => RunOutcome::new(RunEnd::Done, None),
             (_, Some(why)) => RunOutcome::new(RunEnd::Budget, Some(why.to_owned())),
-            (exit, None) => RunOutcome::new(RunEnd::Agent, Some(self.failure(exit.as_ref()))),
+            (exit, None) => {
+                let message = Some(self.failure(exit.as_ref()));
+                let hint = exit.as_ref().filter(|exit| exit.out_of_memory).map(|_| MORE_MEMORY);
+                RunOutcome {
+                    hint: hint.map(str::to_owned),
+                    ..RunOutcome::new(RunEnd::Agent, message)
+                }
+            }
         }
     }
 
@@ -181,6 +191,13 @@ mod tests {
             RunEnd::Budget,
             Some("nothing left"),
         );
+        let starved = Exit { code: None, signal: Some("KILL".to_owned()), ..exit(0).unwrap() };
+        let starved = Exit { out_of_memory: true, ..starved };
+        let (stopped, said, spent, complaint) = (None, None, None, None);
+        let known = Known { agent: &CODEX, stopped, said, exit: Some(starved), spent, complaint };
+        let outcome = known.outcome();
+        assert_eq!(outcome.message.as_deref(), Some("codex ran out of memory"));
+        assert!(outcome.hint.unwrap().contains("memory_bytes in [runs]"));
         // Ours always says how it ended; without that it has broken off.
         check(|known| known.exit = exit(0), RunEnd::Agent, Some("nacre ended with code 0"));
         check(|known| known.exit = None, RunEnd::Agent, Some("nacre did not end"));

@@ -6,6 +6,8 @@
 //! | `events.jsonl` | what happened |
 //! | `input.tar` | what it begins with, until it has begun |
 //! | `files.tar`, `patch` | what it changed |
+//!
+//! A folder whose record cannot be read is moved to `runs/unreadable`: what the run made may still be good.
 
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, Write};
@@ -20,6 +22,8 @@ use nacre_wire::runs::{RunInfo, RunState};
 use super::config::Keep;
 
 const INFO: &str = "run.json";
+/// Beside the runs: what cannot be read as one.
+const ASIDE: &str = "unreadable";
 /// Read at once.
 const PIECE: u64 = 256 * 1024;
 
@@ -55,7 +59,40 @@ impl Folder {
         let draft = self.0.join("run.json.new");
         let mut file = private(&draft)?;
         file.write_all(&serde_json::to_vec(info)?)?;
-        fs::rename(draft, self.0.join(INFO))
+        // Else a power cut may leave the new name and nothing in it.
+        file.sync_all()?;
+        fs::rename(draft, self.0.join(INFO))?;
+        File::open(&self.0)?.sync_all()
+    }
+
+    /// Out of the way, with all that is in it. Gives where it is then.
+    fn put_aside(&self) -> io::Result<PathBuf> {
+        let runs = self.0.parent().unwrap_or(Path::new("."));
+        let aside = runs.join(ASIDE);
+        DirBuilder::new().recursive(true).mode(0o700).create(&aside)?;
+        let name = self.0.file_name().unwrap_or_default();
+        let free = |number: u32| match number {
+            0 => aside.join(name),
+            number => aside.join(format!("{}.{number}", name.to_string_lossy())),
+        };
+        let place = (0..).map(free).find(|place| !place.exists()).unwrap_or_default();
+        fs::rename(&self.0, &place)?;
+        Ok(place)
+    }
+
+    fn info(&self) -> io::Result<RunInfo> {
+        Ok(serde_json::from_slice(&fs::read(self.0.join(INFO))?)?)
+    }
+
+    fn keep_aside(&self, why: &str) {
+        let path = self.0.display();
+        match self.put_aside() {
+            Ok(place) => {
+                let place = place.display();
+                tracing::error!(%path, why, %place, "the record of a run cannot be read; it is kept aside");
+            }
+            Err(error) => tracing::error!(%path, why, %error, "the record of a run cannot be read"),
+        }
     }
 
     pub(super) fn forget_input(&self) {
@@ -107,7 +144,7 @@ pub(super) async fn piece(file: Arc<File>, at: u64, length: u64) -> io::Result<B
     read.await.map_err(io::Error::other)?
 }
 
-/// All that are kept, oldest first. What cannot be read as a run is removed: it never began.
+/// All that are kept, oldest first. One without a record never began, and is removed.
 pub(super) fn load(runs: &Path) -> io::Result<Vec<(Folder, RunInfo)>> {
     let entries = match fs::read_dir(runs) {
         Ok(entries) => entries,
@@ -115,14 +152,15 @@ pub(super) fn load(runs: &Path) -> io::Result<Vec<(Folder, RunInfo)>> {
         Err(error) => return Err(error),
     };
     let mut found = Vec::new();
-    for entry in entries.flatten() {
+    for entry in entries.flatten().filter(|entry| entry.file_name() != ASIDE) {
         let folder = Folder(entry.path());
-        let read = fs::read(folder.0.join(INFO));
-        match read.ok().and_then(|bytes| serde_json::from_slice::<RunInfo>(&bytes).ok()) {
-            Some(info) if entry.file_name().to_str() == Some(info.id.as_str()) => {
+        match folder.info() {
+            Ok(info) if entry.file_name().to_str() == Some(info.id.as_str()) => {
                 found.push((folder, info));
             }
-            Some(_) | None => folder.remove(),
+            Ok(info) => folder.keep_aside(&format!("it is of {}", info.id)),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => folder.remove(),
+            Err(error) => folder.keep_aside(&error.to_string()),
         }
     }
     found.sort_by(|(_, a), (_, b)| (a.created_at, &a.id).cmp(&(b.created_at, &b.id)));
@@ -163,6 +201,33 @@ pub(super) fn is_over(info: &RunInfo) -> bool {
 mod tests {
     use super::*;
     use std::time::Duration;
+
+    #[test]
+    fn what_cannot_be_read_is_kept_aside_with_what_it_made() {
+        let dir = tempfile::tempdir().unwrap();
+        let runs = dir.path().join("runs");
+        let make = |id: &str, record: Option<&str>| {
+            let folder = Folder::create(&runs, id).unwrap();
+            fs::write(folder.files(), "made").unwrap();
+            if let Some(record) = record {
+                fs::write(folder.0.join(INFO), record).unwrap();
+            }
+        };
+        for _ in 0..2 {
+            make("run-half", Some("{\"id\":\"run-ha"));
+            make("run-none", None);
+            assert!(load(&runs).unwrap().is_empty());
+        }
+        for name in ["run-half", "run-half.1"] {
+            let kept = runs.join("unreadable").join(name);
+            assert_eq!(fs::read_to_string(kept.join("files.tar")).unwrap(), "made");
+            assert!(kept.join(INFO).exists());
+        }
+        let mut left: Vec<_> =
+            fs::read_dir(&runs).unwrap().flatten().map(|e| e.file_name()).collect();
+        left.sort();
+        assert_eq!(left, ["unreadable"]);
+    }
 
     #[test]
     fn the_old_the_many_and_the_large_are_forgotten() {

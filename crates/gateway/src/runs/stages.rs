@@ -167,9 +167,10 @@ impl Job {
             run: &self.id,
             spec: &self.order.spec,
             model: self.order.model.as_ref(),
-            window: self.runs.config().window,
+            window: self.window(),
             token: grant.secret(),
             reply: grant.reply(),
+            mcp: &self.runs.config().mcp,
             max_steps: self.order.limits.max_steps,
             time: until.saturating_duration_since(Instant::now()),
             path: &self.runs.config().path,
@@ -192,6 +193,12 @@ impl Job {
         let (base, (), ()) = tokio::try_join!(self.fill(&client), program, files)?;
         require(&client, &plan).await?;
         Ok(Ready { client, plan, base })
+    }
+
+    fn window(&self) -> Option<u64> {
+        let chosen = self.order.model.as_ref();
+        let own = chosen.and_then(|it| self.runs.models().window(&it.provider, &it.model));
+        own.or(self.runs.config().window)
     }
 
     /// Puts the files of the owner into the workspace.

@@ -109,8 +109,8 @@ fn show(info: &RunInfo, context: &Context) -> Result<()> {
 
 /// Its exit code is ours, as with `nacre run`. Going away does not end a run that is detached.
 async fn follow(client: &Client, id: &str, context: &Context) -> Result<ExitCode> {
-    let signals = one_shot::Signals::install()?;
-    let ended = one_shot::watch(client, id, one_shot::screen(context.json), signals).await?;
+    let mut signals = one_shot::Signals::install()?;
+    let ended = one_shot::watch(client, id, one_shot::screen(context.json), &mut signals).await?;
     if !context.json {
         eprint!("{}", one_shot::describe(&ended, None));
     }

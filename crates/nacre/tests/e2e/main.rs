@@ -13,6 +13,7 @@ mod isolation;
 mod knowledge;
 mod life;
 mod models;
+mod one_shot;
 mod ownership;
 mod past;
 mod ports;

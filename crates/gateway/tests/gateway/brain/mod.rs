@@ -4,6 +4,7 @@ mod choices;
 mod crash;
 mod many;
 mod relay;
+mod room;
 mod stage;
 mod turns;
 mod watching;

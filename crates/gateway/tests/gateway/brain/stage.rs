@@ -29,17 +29,25 @@ impl Talk {
     }
 
     pub(crate) async fn set_with(change: impl FnOnce(&mut GatewayConfig)) -> Self {
+        Self::set_by(|_| (), change).await
+    }
+
+    pub(crate) async fn set_by(
+        provided: impl FnOnce(&mut RawProvider),
+        change: impl FnOnce(&mut GatewayConfig),
+    ) -> Self {
         let upstream = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let dollars = |amount| Dollars::new(amount).unwrap();
         let price =
             RawPrice { input: dollars(1.0), output: dollars(2.0), cached: None, cache_write: None };
-        let provider = RawProvider {
+        let mut provider = RawProvider {
             kind: Some(Kind::OpenaiCompatible),
             base_url: Some(format!("http://{}/v1", upstream.local_addr().unwrap())),
             key_env: Some("KEY".to_owned()),
             prices: BTreeMap::from([("m".to_owned(), price)]),
             ..RawProvider::default()
         };
+        provided(&mut provider);
         let provider = provider.resolve("local", |_| Some(REAL_KEY.to_owned())).unwrap();
         let host = Host::start_in_as(world(), |gateway| {
             gateway.models = RawModelsConfig::default().resolve(vec![provider]);

@@ -235,6 +235,11 @@ impl Process {
                 self.say(&answer).await;
                 self.end("done", 0).await;
             }
+            "think" => {
+                let answer = super::own::think(guest, order).await;
+                self.say(&answer).await;
+                self.end("done", 0).await;
+            }
             "look" => {
                 let found = look_around(guest, order).await;
                 self.say(&found).await;
@@ -323,7 +328,7 @@ impl Process {
     }
 }
 
-struct ToHost(Guest);
+pub(super) struct ToHost(pub(super) Guest);
 
 #[async_trait]
 impl Dial for ToHost {

@@ -2,5 +2,6 @@
 
 mod agent;
 mod ends;
+pub(crate) mod own;
 mod passing;
 mod refused;

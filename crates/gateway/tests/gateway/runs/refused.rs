@@ -17,7 +17,8 @@ fn api(error: Error) -> ApiError {
 async fn what_cannot_work_is_said_with_what_to_do() {
     let (stage, script) = stage(|_| ()).await;
     let admin = stage.host.admin();
-    let cases: [(StartRun, &str, &str); 8] = [
+    let steps = StartRun { max_steps: Some(3), ..task("x") };
+    let cases: [(StartRun, &str, &str); 10] = [
         (task(" \n"), "the task is empty", ""),
         (StartRun { model: None, ..task("x") }, "no model is named", "below [agent] in nacre.toml"),
         (
@@ -34,6 +35,16 @@ async fn what_cannot_work_is_said_with_what_to_do() {
             StartRun { agent: Some("claude".to_owned()), ..task("x") },
             "claude speaks the API of Anthropic",
             "another",
+        ),
+        (
+            StartRun { agent: Some("codex".to_owned()), ..steps.clone() },
+            "how often codex asks its model cannot be limited",
+            "--budget and --timeout",
+        ),
+        (
+            StartRun { agent: Some("./own".to_owned()), ..steps },
+            "how often ./own asks its model",
+            "--budget",
         ),
         (StartRun { max_steps: Some(0), ..task("x") }, "between 1 and", ""),
         (StartRun { timeout_ms: Some(0), ..task("x") }, "more than no time", ""),

@@ -111,8 +111,15 @@ pub(crate) async fn run(command: Run, context: &Context) -> Result<ExitCode> {
     if command.detach {
         return detached(&begun, context);
     }
-    let run = watch(&client, &begun.id, Screen::choose(context.json), signals).await?;
-    finish(&client, &run, command.out.as_deref(), context).await
+    let run = watch(&client, &begun.id, Screen::choose(context.json), &mut signals).await?;
+    tokio::select! {
+        finished = finish(&client, &run, command.out.as_deref(), context) => finished,
+        () = signals.next() => {
+            eprintln!("stopped; what it made is not all written");
+            eprintln!("hint: nacre runs get {} DIR gets all of it", run.id);
+            Ok(ExitCode::from(RunEnd::Cancelled.exit_code()))
+        }
+    }
 }
 
 fn read_spec(path: &Path) -> Result<String> {
@@ -157,7 +164,7 @@ pub(crate) async fn watch(
     client: &Client,
     id: &str,
     mut screen: Screen,
-    mut signals: Signals,
+    signals: &mut Signals,
 ) -> Result<RunInfo> {
     let mut events = client.follow_run(id).await?;
     let mut cancelled = false;
