@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use serde::Deserialize;
 
 use super::base::Base;
+use super::bounds::Bounds;
 use super::key::{Key, KeyFrom};
 use super::money::{Dollars, Limits};
 use super::paths::PathRule;
@@ -111,6 +112,10 @@ pub struct RawProvider {
     pub paths: Option<Vec<String>>,
     pub models: Vec<String>,
     pub prices: BTreeMap<String, RawPrice>,
+    /// By model: the tokens that are put aside for an answer when a call sets no end to it.
+    pub max_output: BTreeMap<String, u64>,
+    /// By model: those for what a call names and does not hold, such as a file that the provider keeps.
+    pub max_input: BTreeMap<String, u64>,
     pub dollars_per_day: Option<Dollars>,
     pub tokens_per_day: Option<u64>,
 }
@@ -179,6 +184,7 @@ pub struct Provider {
     pub(crate) paths: Vec<PathRule>,
     pub(crate) models: Vec<String>,
     pub(crate) prices: Prices,
+    pub(crate) bounds: Bounds,
     pub(crate) day: Limits,
 }
 
@@ -258,6 +264,10 @@ impl RawProvider {
             paths: paths.map_err(wrong)?,
             models: self.models,
             prices: Prices::new(kind, own),
+            bounds: Bounds {
+                output: self.max_output.into_iter().collect(),
+                input: self.max_input.into_iter().collect(),
+            },
             day: limits(self.tokens_per_day, self.dollars_per_day),
         })
     }

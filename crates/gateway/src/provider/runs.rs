@@ -41,6 +41,7 @@ pub(crate) struct Grant<'a> {
     /// No model at all, when absent.
     pub(crate) model: Option<&'a Chosen>,
     pub(crate) dollars: Option<f64>,
+    pub(crate) tokens: Option<u64>,
     pub(crate) lives: Duration,
 }
 
@@ -131,13 +132,14 @@ impl Models {
                     providers: vec![chosen.provider.to_string()],
                     models: vec![chosen.model.clone()],
                     dollars: wanted.dollars,
+                    tokens: wanted.tokens,
                     ..PolicyScope::default()
                 };
                 let lives_ms = u64::try_from(wanted.lives.as_millis()).ok();
                 let name = wanted.run.to_owned();
                 let minted = self.tokens.mint(Mint { name, scope, lives_ms, automatic: false });
                 let (token, secret) = minted.await?;
-                let reply = self.affordable_reply(chosen, wanted.dollars);
+                let reply = self.affordable_reply(chosen, wanted.dollars, wanted.tokens);
                 RunGrant { token: Some(token), secret: Some(secret), reply }
             }
         };
@@ -147,10 +149,22 @@ impl Models {
         Ok(grant)
     }
 
-    fn affordable_reply(&self, chosen: &Chosen, dollars: Option<f64>) -> Option<u64> {
+    fn affordable_reply(
+        &self,
+        chosen: &Chosen,
+        dollars: Option<f64>,
+        tokens: Option<u64>,
+    ) -> Option<u64> {
         let live = self.live();
-        let price = live.providers.get(&*chosen.provider)?.provider.prices.of(&chosen.model);
-        (Dollars::new(dollars?)?.0 / 3).checked_div(price.output)
+        let price = live
+            .providers
+            .get(&*chosen.provider)
+            .map(|target| target.provider.prices.of(&chosen.model))
+            .unwrap_or_default();
+        let by_price = dollars
+            .and_then(Dollars::new)
+            .and_then(|dollars| (dollars.0 / 3).checked_div(price.output));
+        by_price.into_iter().chain(tokens.map(|tokens| tokens / 3)).min()
     }
 
     /// At once: what it has under way ends, and its sandbox gets nothing in its place.
@@ -188,6 +202,7 @@ impl Models {
     pub(crate) async fn used_by_run(&self, run: &str, since: u64) -> Option<(u64, Dollars)> {
         let report = self.ledger.usage(UsageBy::Run, since).await.ok()?;
         let row = report.rows.into_iter().find(|row| row.key == run)?;
-        Some((row.input_tokens + row.output_tokens, Dollars::new(row.dollars)?))
+        let tokens = row.input_tokens + row.cached_tokens + row.output_tokens;
+        Some((tokens, Dollars::new(row.dollars)?))
     }
 }
