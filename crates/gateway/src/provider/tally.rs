@@ -123,7 +123,8 @@ impl Tally {
     fn kept(&self, seen: Usage, pieces: u64) -> Outcome {
         let most = self.most.most(seen);
         let most = Usage { output: most.output.max(pieces), dollars: None, ..most };
-        let dollars = self.price.at_most(&most).dollars.max(seen.dollars.unwrap_or_default());
+        let told = self.price.amount(&most).dollars.max(seen.dollars.unwrap_or_default());
+        let dollars = self.price.at_most(&self.most).dollars.max(told);
         Outcome::Kept(most, dollars)
     }
 }

@@ -193,3 +193,24 @@ fn a_background_response_is_refused() {
         assert!(read(Api::Responses, "responses", body).is_ok(), "{body}");
     }
 }
+
+proptest::proptest! {
+    /// Whatever comes is read or refused, and the wish leaves a document with all that was in it.
+    #[test]
+    fn anything_can_come(noise in proptest::prelude::any::<Vec<u8>>(), text in ".{0,30}", number: f64) {
+        for api in [Api::Chat, Api::Responses, Api::Messages, Api::Gemini, Api::Free] {
+            let _ = Ask::read(api, "chat/completions", &noise, &Bounds::default());
+        }
+        let document = serde_json::json!({
+            "model": "m", "stream": true, "max_tokens": number, (text.clone()): [text, { "url": number }],
+        });
+        let body = Bytes::from(document.to_string());
+        if let Ok(ask) = chat(document.to_string().as_str()) {
+            let mut edited: serde_json::Value =
+                serde_json::from_slice(&ask.wishing_usage(body)).unwrap();
+            let wish = edited.as_object_mut().unwrap().remove("stream_options");
+            assert_eq!(wish, Some(serde_json::json!({ "include_usage": true })));
+            assert_eq!(edited, serde_json::from_str::<serde_json::Value>(&document.to_string()).unwrap());
+        }
+    }
+}

@@ -119,9 +119,9 @@ async fn its_calls_are_its_own_and_its_token_ends_with_it() {
 /// Where a model has no price, a number of tokens is what bounds a run.
 #[tokio::test]
 async fn a_run_ends_with_its_tokens() {
-    let (stage, _) = stage(|config| config.runs.tokens = Some(1000)).await;
+    let (stage, _) = stage(|config| config.runs.tokens = Some(20)).await;
     let (info, events) = run(&stage, StartRun { dollars: Some(0.0), ..task("call it") }).await;
-    assert_eq!((info.limits.dollars, info.limits.tokens), (None, Some(1000)));
+    assert_eq!((info.limits.dollars, info.limits.tokens), (None, Some(20)));
     assert!(
         events.iter().any(|event| said(event).is_some_and(|said| said.starts_with("HTTP/1.1 429"))),
         "{events:?}"
