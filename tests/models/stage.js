@@ -18,7 +18,7 @@ export const FIXTURES = [
   },
   { match: { toolCallId: "call_1" }, response: { content: "It rains in Bern.", usage: USAGE } },
   // A stream that breaks off after some words.
-  { match: { userMessage: "broken off" }, response: { content: "Word ".repeat(40), usage: USAGE }, chunkSize: 8, truncateAfterChunks: 4 },
+  { match: { userMessage: "broken off" }, response: { content: "Word ".repeat(40), usage: USAGE }, chunkSize: 8, latency: 50, truncateAfterChunks: 4 },
 ];
 
 /** A nacre.toml with which sandboxes see these places of the machine, besides its system. */
