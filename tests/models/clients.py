@@ -1,16 +1,22 @@
-"""The official SDKs for Python, through the gateway. Prints one line for each thing that worked."""
+"""The official SDKs for Python, through the gateway. Prints one line for each thing that worked.
+
+Without an address and a token they find those in the variables that every command of a sandbox has.
+"""
 
 import sys
 
 import anthropic
 import openai
 
-base, token = sys.argv[1:3]
 WORDS = "Hello from the model."
 HELLO = [{"role": "user", "content": "hello"}]
 MODEL, CLAUDE = "gpt-4o-mini", "claude-haiku-4-5"
-gpt = openai.OpenAI(api_key=token, base_url=f"{base}/openai")
-claude = anthropic.Anthropic(auth_token=token, api_key=None, base_url=f"{base}/anthropic")
+if sys.argv[1:]:
+    base, token = sys.argv[1:]
+    gpt = openai.OpenAI(api_key=token, base_url=f"{base}/openai")
+    claude = anthropic.Anthropic(auth_token=token, api_key=None, base_url=f"{base}/anthropic")
+else:
+    gpt, claude = openai.OpenAI(), anthropic.Anthropic()
 
 
 def check(name, found, expected=WORDS):
@@ -49,7 +55,7 @@ second = claude.messages.create(model=CLAUDE, max_tokens=50, messages=messages, 
 check("tool result", second.content[0].text, "It rains in Bern.")
 
 try:
-    openai.OpenAI(api_key="nacre_model_no", base_url=f"{base}/openai", max_retries=0).models.list()
+    gpt.with_options(api_key="nacre_model_no", max_retries=0).models.list()
     raise AssertionError("a wrong token works")
 except openai.AuthenticationError as error:
     check("refused", "policy token" in str(error), True)

@@ -1,12 +1,15 @@
 // The official SDKs for Node, through the gateway, in every wire format.
 
 import assert from "node:assert/strict";
+import { dirname } from "node:path";
 import { test } from "node:test";
+import { fileURLToPath } from "node:url";
 import Anthropic from "@anthropic-ai/sdk";
 import OpenAI from "openai";
-import { REAL_KEY, calls, stage } from "./stage.js";
+import { REAL_KEY, calls, shown, stage } from "./stage.js";
 
-const set = stage();
+const folder = fileURLToPath(new URL(".", import.meta.url));
+const set = stage({ config: shown(folder, dirname(dirname(process.execPath))) });
 const MODEL = { openai: "gpt-4o-mini", anthropic: "claude-haiku-4-5" };
 const WORDS = "Hello from the model.";
 const hello = [{ role: "user", content: "hello" }];
@@ -106,11 +109,13 @@ test("refusals are the SDK's own errors, with words", async () => {
 test("faults of the provider reach the client, and a pause that it asks for is made", async () => {
   const ask = (client) => client.chat.completions.create({ model: MODEL.openai, messages: hello });
   const client = openai(await set.token(), { maxRetries: 0 });
-  for (const [rates, status] of [
-    [{ disconnectRate: 1 }, undefined],
-    [{ malformedRate: 1 }, undefined],
-    [{ rateLimitRate: 1 }, 429],
+  // What broke off may have been paid for; what was refused was not.
+  for (const [rates, status, state] of [
+    [{ disconnectRate: 1 }, undefined, "kept"],
+    [{ malformedRate: 1 }, undefined, "kept"],
+    [{ rateLimitRate: 1 }, 429, "failed"],
   ]) {
+    const before = (await set.computer.json("usage", "--calls")).calls.length;
     await set.server.chaos(rates);
     const failed = await ask(client).then(
       () => null,
@@ -118,11 +123,38 @@ test("faults of the provider reach the client, and a pause that it asks for is m
     );
     assert.ok(failed, `${JSON.stringify(rates)} went unnoticed`);
     if (status) assert.equal(failed.status, status);
+    const [call] = await calls(set.computer, before + 1);
+    assert.equal(call.state, state, `${JSON.stringify(rates)}: ${JSON.stringify(call)}`);
   }
   await set.server.chaos(null);
   assert.equal((await ask(client)).choices[0].message.content, WORDS);
-  const all = await calls(set.computer, 1);
-  assert.ok(all.some(({ state }) => state === "failed"), "what was refused costs nothing");
+});
+
+test("of a stream that breaks off, what was put aside stays used", async () => {
+  const before = (await set.computer.json("usage", "--calls")).calls.length;
+  const client = openai(await set.token(), { maxRetries: 0 });
+  const messages = [{ role: "user", content: "broken off" }];
+  let text = "";
+  const stream = await client.chat.completions.create({ model: MODEL.openai, messages, max_completion_tokens: 500, stream: true });
+  const failed = await (async () => {
+    for await (const piece of stream) text += piece.choices[0]?.delta?.content ?? "";
+  })().then(
+    () => null,
+    (error) => error,
+  );
+  assert.ok(text.startsWith("Word") && text.length < 100, text);
+  assert.ok(failed, "half of an answer looked whole");
+  const [call] = await calls(set.computer, before + 1);
+  assert.deepEqual([call.state, call.output_tokens], ["kept", 500], JSON.stringify(call));
+});
+
+test("the same in a sandbox, with nothing but its variables", async () => {
+  const before = (await set.computer.json("usage", "--calls")).calls.length;
+  const said = (await set.computer.exec(`${process.execPath} ${folder}clients.mjs`)).toString();
+  assert.equal(said, "ok chat stream\nok responses stream\nok messages\nok messages stream\n");
+  await counted(before, 4);
+  const [call] = await calls(set.computer, before + 4);
+  assert.ok(call.sandbox, JSON.stringify(call));
 });
 
 test("what was used can be seen by model, and the key nowhere", async () => {

@@ -17,7 +17,15 @@ export const FIXTURES = [
     response: { toolCalls: [{ id: "call_1", name: "weather", arguments: { city: "Bern" } }], usage: USAGE },
   },
   { match: { toolCallId: "call_1" }, response: { content: "It rains in Bern.", usage: USAGE } },
+  // A stream that breaks off after some words.
+  { match: { userMessage: "broken off" }, response: { content: "Word ".repeat(40), usage: USAGE }, chunkSize: 8, latency: 50, truncateAfterChunks: 4 },
 ];
+
+/** A nacre.toml with which sandboxes see these places of the machine, besides its system. */
+export function shown(...places) {
+  const others = [...new Set(places)].filter((place) => place !== "/usr" && !place.startsWith("/usr/"));
+  return `[sandboxes]\nhost_directories = ${JSON.stringify(others)}\n`;
+}
 
 /** `prepare` gets the computer before the first test; `config` is its nacre.toml. */
 export function stage({ fixtures = FIXTURES, prepare = async () => {}, config = "" } = {}) {

@@ -248,8 +248,14 @@ pub struct CallInfo {
     pub provider: String,
     pub model: String,
     pub path: String,
-    /// `open`, `settled`, `kept` (its reservation counts) or `failed`.
+    /// `open`, `settled`, `kept` (its reservation counts), `failed` or `refused` (it was not made).
     pub state: String,
+    /// Why it was refused: `budget`, `rate`, `stopped`, or `forbidden` for the model.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub verdict: Option<String>,
+    /// How many such calls within some minutes were refused, when it was not the only one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub times: Option<u64>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub status: Option<u16>,
     pub input_tokens: u64,
@@ -258,7 +264,7 @@ pub struct CallInfo {
     pub dollars: f64,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub took_ms: Option<u64>,
-    /// SHA-256 of the body as the client sent it, in hex.
+    /// SHA-256 of the body as the client sent it, in hex; empty when it was refused.
     pub request_hash: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub response_hash: Option<String>,

@@ -40,6 +40,9 @@ pub struct StartRun {
     /// What its model calls may cost; 0 is no limit of its own.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub dollars: Option<f64>,
+    /// How many tokens its model calls may use, in and out; 0 is no limit of its own.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tokens: Option<u64>,
     /// Files follow, with `PUT .../input`; it begins when they are there.
     pub input: bool,
     /// The sandbox stays when it is over, and is one like any other from then on.
@@ -162,6 +165,9 @@ pub struct RunLimits {
     /// None is no limit of its own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub dollars: Option<f64>,
+    /// None is no limit of its own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tokens: Option<u64>,
 }
 
 /// What it used so far. Reservations of calls under way are in it.

@@ -130,19 +130,26 @@ export interface components {
             output_tokens: number;
             path: string;
             provider: string;
-            /** @description SHA-256 of the body as the client sent it, in hex. */
+            /** @description SHA-256 of the body as the client sent it, in hex; empty when it was refused. */
             request_hash: string;
             response_hash?: string | null;
             run?: string | null;
             sandbox?: string | null;
-            /** @description `open`, `settled`, `kept` (its reservation counts) or `failed`. */
+            /** @description `open`, `settled`, `kept` (its reservation counts), `failed` or `refused` (it was not made). */
             state: string;
             /** Format: int32 */
             status?: number | null;
+            /**
+             * Format: int64
+             * @description How many such calls within some minutes were refused, when it was not the only one.
+             */
+            times?: number | null;
             /** @description The policy token, by id. */
             token: string;
             /** Format: int64 */
             took_ms?: number | null;
+            /** @description Why it was refused: `budget`, `rate`, `stopped`, or `forbidden` for the model. */
+            verdict?: string | null;
         };
         CallPage: {
             /** @description Newest first. */
@@ -1587,6 +1594,11 @@ export interface components {
             max_steps: number;
             /** Format: int64 */
             timeout_ms: number;
+            /**
+             * Format: int64
+             * @description None is no limit of its own.
+             */
+            tokens?: number | null;
         };
         RunList: {
             /**
@@ -1869,6 +1881,12 @@ export interface components {
              * @default null
              */
             timeout_ms: number | null;
+            /**
+             * Format: int64
+             * @description How many tokens its model calls may use, in and out; 0 is no limit of its own.
+             * @default null
+             */
+            tokens: number | null;
         };
         Stat: {
             /** @description Changes whenever content or metadata does; what `If-Match` takes. */

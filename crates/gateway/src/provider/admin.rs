@@ -145,6 +145,7 @@ impl Models {
         limit: Option<u32>,
     ) -> Result<CallPage, ApiError> {
         let limit = limit.unwrap_or(50).clamp(1, MOST_CALLS);
+        self.refusals.write(&self.ledger);
         let calls = self.ledger.calls(before, limit).await?;
         let full = calls.len() == limit as usize;
         Ok(CallPage { next: calls.last().filter(|_| full).map(|call| call.id), calls })

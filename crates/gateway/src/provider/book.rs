@@ -248,21 +248,27 @@ impl State {
         let used = self.used.get(account).copied().unwrap_or_default();
         let after = used.plus(wanted.reservation);
         let needs = wanted.reservation;
-        let said = match limits {
-            Limits { tokens: Some(most), .. } if after.tokens > most => format!(
-                "{most} tokens: {} are used or reserved, and this call may need {}",
-                used.tokens, needs.tokens
-            ),
-            Limits { dollars: Some(most), .. } if after.dollars > most => format!(
-                "{most}: {} is used or reserved, and this call may cost {}",
-                used.dollars, needs.dollars
-            ),
+        let (said, option) = match limits {
+            Limits { tokens: Some(most), .. } if after.tokens > most => {
+                let said = format!(
+                    "{most} tokens: {} are used or reserved, and this call may need {}",
+                    used.tokens, needs.tokens
+                );
+                (said, "--tokens")
+            }
+            Limits { dollars: Some(most), .. } if after.dollars > most => {
+                let said = format!(
+                    "{most}: {} is used or reserved, and this call may cost {}",
+                    used.dollars, needs.dollars
+                );
+                (said, "--budget")
+            }
             Limits { .. } => return Ok(()),
         };
         let (whose, until) = match account {
             Account::Token(_) if wanted.of_run => (
                 "the budget of this run is".to_owned(),
-                "nacre run --budget allows another more".to_owned(),
+                format!("nacre run {option} allows another more"),
             ),
             Account::Token(_) => (
                 format!("the budget of the policy token \"{}\" is", wanted.token_name),

@@ -6,7 +6,7 @@
 //! Every step either goes on or refuses; nothing leaves before the reservation is written down.
 
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use axum::body::Body;
 use axum::response::Response;
@@ -14,13 +14,15 @@ use http::header::CONTENT_TYPE;
 use http::uri::PathAndQuery;
 use http::{HeaderMap, Method, Request, Uri};
 use sha2::{Digest, Sha256};
+use tokio_util::sync::CancellationToken;
 
 use super::ask::Ask;
 use super::body::Held;
 use super::book::{Account, Opened, Opening};
 use super::format::{Format, Reason, Refusal};
 use super::headers;
-use super::ledger::Begun;
+use super::ledger::{Begun, Refused};
+use super::mask::Mask;
 use super::meter::Metered;
 use super::money::Limits;
 use super::paths::{glob, is_plain};
@@ -33,6 +35,7 @@ use crate::clock::now_ms;
 use crate::observe::ACCESS;
 
 pub(crate) const PREFIX: &str = "/provider/v1/";
+const ENDED: &str = "the call was ended: it was stopped, or its token was revoked or has expired";
 
 /// Where a call comes from, as the connection tells it.
 #[derive(Debug, Clone)]
@@ -44,7 +47,7 @@ pub(crate) enum Caller {
 }
 
 impl Caller {
-    fn sandbox(&self) -> Option<&str> {
+    fn sandbox(&self) -> Option<&Arc<str>> {
         match self {
             Self::Outside => None,
             Self::Sandbox(id) => Some(id),
@@ -82,7 +85,7 @@ impl Models {
             target: ACCESS,
             provider = name,
             path,
-            sandbox = caller.sandbox(),
+            sandbox = caller.sandbox().map(|id| &**id),
             status = response.status().as_u16(),
             refused,
             ms = began.elapsed().as_millis(),
@@ -99,15 +102,17 @@ impl Models {
     ) -> Result<Response, Refusal> {
         let (parts, body) = request.into_parts();
         let admitted = self.admit(live, caller, &parts.method, &parts.uri, &parts.headers)?;
+        let of = caller.sandbox().cloned();
         let Held { bytes, place } =
-            self.room.read(&parts.headers, body, admitted.live.largest_body).await?;
+            self.room.read(of, &parts.headers, body, admitted.live.largest_body).await?;
         let api = Api::of(&admitted.method, &admitted.path);
-        let ask = Ask::read(api, &admitted.path, &bytes)
+        let ask = Ask::read(api, &admitted.path, &bytes, &admitted.target.provider.bounds)
             .map_err(|why| Refusal::new(Reason::Invalid, why))?;
-        admitted.check_model(&ask.model)?;
+        let noted = |refusal: &Refusal| self.note(&admitted, &ask, refusal);
+        admitted.check_models(&ask).inspect_err(noted)?;
         let accounts = admitted.accounts();
         let opened = self.open(&admitted, api, &ask, &accounts, &bytes);
-        let (mut tally, opened) = opened.inspect_err(|refusal| admitted.note(refusal))?;
+        let (mut tally, opened) = opened.inspect_err(noted)?;
         tally.row = Some(self.write(&admitted, &ask, &tally, &bytes)?);
         let budgeted = accounts.iter().any(|(_, limits)| !limits.is_none());
         let bytes = if budgeted { ask.wishing_usage(bytes) } else { bytes };
@@ -116,14 +121,12 @@ impl Models {
         let message =
             Message { method: admitted.method.clone(), uri: admitted.uri()?, headers, body: bytes };
         let upstream = admitted.target.upstream()?;
-        let sending = retry::send(upstream, &message, &mut tally);
-        let Some(sent) = opened.end.clone().run_until_cancelled_owned(sending).await else {
-            return Err(Refusal::new(
-                Reason::Ended,
-                "the call was ended: it was stopped, or its token revoked",
-            ));
+        let mut ended = Box::pin(over(opened.end, admitted.token.row.expires_at));
+        let mut response = tokio::select! {
+            biased;
+            () = &mut ended => return Err(Refusal::new(Reason::Ended, ENDED)),
+            sent = retry::send(upstream, &message, &mut tally) => sent?,
         };
-        let mut response = sent?;
         let status = response.status();
         if status.is_redirection() {
             tally.unused();
@@ -131,9 +134,12 @@ impl Models {
             return Err(Refusal::new(Reason::Upstream, message));
         }
         headers::outward(response.headers_mut());
+        let mask = admitted.mask();
+        if let Some(mask) = &mask {
+            mask.clean(response.headers_mut());
+        }
         tally.answered(status.as_u16(), api, is_stream(response.headers()));
-        let ended = Box::pin(opened.end.cancelled_owned());
-        Ok(response.map(|body| Body::new(Metered { body, tally, ended, place: Some(place) })))
+        Ok(response.map(|body| Body::new(Metered::new(body, tally, ended, place, mask))))
     }
 
     fn admit(
@@ -162,7 +168,7 @@ impl Models {
                            in a sandbox the variables hold one, elsewhere see nacre provider token create";
             Refusal::new(Reason::Unauthorized, message)
         })?;
-        if !token.works_in(caller.sandbox()) {
+        if !token.works_in(caller.sandbox().map(|id| &**id)) {
             let message =
                 "this policy token belongs to another place: it works in its own sandbox only";
             return Err(Refusal::new(Reason::Unauthorized, message));
@@ -204,7 +210,7 @@ impl Models {
         let price = if api == Api::Free {
             Default::default()
         } else {
-            target.provider.prices.of(&ask.model)
+            target.provider.prices.of_any(ask.models())
         };
         let opened = self.book.open(&Opening {
             token: &token.id,
@@ -230,6 +236,26 @@ impl Models {
             bodies: live.keep_bodies.then(|| Bodies::of(body)),
         };
         Ok((tally, opened))
+    }
+
+    /// Why it was not made goes into the record, and to whoever gave the token away.
+    fn note(&self, admitted: &Admitted, ask: &Ask, refusal: &Refusal) {
+        let token = &admitted.token;
+        if refusal.reason == Reason::Budget {
+            let _ = token.spent.set(refusal.message.clone());
+        }
+        let (Reason::Budget | Reason::Rate | Reason::Stopped | Reason::Forbidden) = refusal.reason
+        else {
+            return;
+        };
+        let Admitted { target, path, .. } = admitted;
+        let (scope, provider) = (&token.row.scope, &target.name);
+        let refused =
+            Refused::of(refusal.reason, now_ms(), &token.id, scope, provider, &ask.model, path);
+        let noted = self.refusals.note(&self.ledger, &token.id, provider, refusal.reason, refused);
+        if let Err(error) = noted {
+            tracing::error!(%error, "a refused model call was not written down");
+        }
     }
 
     fn write(
@@ -259,6 +285,15 @@ impl Models {
 }
 
 impl Admitted {
+    fn check_models(&self, ask: &Ask) -> Result<(), Refusal> {
+        ask.models().try_for_each(|model| self.check_model(model))
+    }
+
+    /// What keeps the key out of answers.
+    fn mask(&self) -> Option<Mask> {
+        Mask::of(self.target.provider.key.as_ref().ok()?.as_ref()?)
+    }
+
     fn check_model(&self, model: &str) -> Result<(), Refusal> {
         let named = &self.target.provider.models;
         let provider = named.is_empty() || named.iter().any(|allowed| glob(allowed, model));
@@ -277,13 +312,6 @@ impl Admitted {
         };
         let message = format!("{by} does not allow the model \"{}\"", loggable(model));
         Err(Refusal::new(Reason::Forbidden, message))
-    }
-
-    /// Whoever gave the token away may want to know why its holder gave up.
-    fn note(&self, refusal: &Refusal) {
-        if refusal.reason == Reason::Budget {
-            let _ = self.token.spent.set(refusal.message.clone());
-        }
     }
 
     /// What holds for the commands of sandboxes is read when they call, so that it can be changed.
@@ -318,6 +346,14 @@ impl Admitted {
             .map_err(|_| Refusal::new(Reason::Invalid, "the address cannot be passed on"))?;
         Ok(Uri::from(path))
     }
+}
+
+/// Comes to its end when the call has to: it is stopped, or its token is revoked or expires.
+async fn over(end: CancellationToken, expires_at: Option<u64>) {
+    let Some(at) = expires_at else { return end.cancelled().await };
+    let left = Duration::from_millis(at.saturating_sub(now_ms()));
+    // Either is the end.
+    let _ = tokio::time::timeout(left, end.cancelled()).await;
 }
 
 /// The provider's name and what follows it, of an address that is a path.

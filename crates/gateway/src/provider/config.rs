@@ -6,9 +6,10 @@ use std::path::{Path, PathBuf};
 use serde::Deserialize;
 
 use super::base::Base;
+use super::bounds::Bounds;
 use super::key::{Key, KeyFrom};
 use super::money::{Dollars, Limits};
-use super::paths::{PathRule, glob};
+use super::paths::PathRule;
 use super::prices::{Price, Prices};
 
 const LONGEST_NAME: usize = 32;
@@ -113,6 +114,8 @@ pub struct RawProvider {
     pub prices: BTreeMap<String, RawPrice>,
     /// How many tokens a model can hear and say at once; `*` stands for anything.
     pub windows: BTreeMap<String, u64>,
+    /// By model: the tokens that are put aside for an answer when a call sets no end to it.
+    pub max_output: BTreeMap<String, u64>,
     pub dollars_per_day: Option<Dollars>,
     pub tokens_per_day: Option<u64>,
 }
@@ -181,16 +184,8 @@ pub struct Provider {
     pub(crate) paths: Vec<PathRule>,
     pub(crate) models: Vec<String>,
     pub(crate) prices: Prices,
-    windows: BTreeMap<String, u64>,
+    pub(crate) bounds: Bounds,
     pub(crate) day: Limits,
-}
-
-impl Provider {
-    /// Of a model, in tokens. The longest name that fits is the one that is meant.
-    pub(super) fn window(&self, model: &str) -> Option<u64> {
-        let fit = self.windows.iter().filter(|(name, _)| glob(name, model));
-        fit.max_by_key(|(name, _)| name.len()).map(|(_, tokens)| *tokens)
-    }
 }
 
 impl Default for ModelsConfig {
@@ -269,7 +264,7 @@ impl RawProvider {
             paths: paths.map_err(wrong)?,
             models: self.models,
             prices: Prices::new(kind, own),
-            windows: self.windows,
+            bounds: Bounds { output: self.max_output, windows: self.windows },
             day: limits(self.tokens_per_day, self.dollars_per_day),
         })
     }
@@ -329,7 +324,7 @@ mod tests {
         let windows = windows.map(|(name, tokens)| (name.to_owned(), tokens)).into();
         let provider =
             resolve("openai", RawProvider { windows, ..RawProvider::default() }).unwrap();
-        let window = |model| provider.window(model);
+        let window = |model| provider.bounds.window(model);
         assert_eq!((window("gpt-5"), window("gpt-5-chat-latest")), (Some(400_000), Some(128_000)));
         assert_eq!(window("o3"), None);
     }

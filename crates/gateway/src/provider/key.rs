@@ -61,6 +61,11 @@ impl Key {
         Self::parse(&text).map_err(|why| format!("{}: {why}", path.display()))
     }
 
+    /// For looking whether somebody tells it.
+    pub(super) fn bytes(&self) -> &[u8] {
+        self.0.as_bytes()
+    }
+
     /// Marked so that nothing that prints headers prints it.
     pub(super) fn header(&self, scheme: &str) -> Option<HeaderValue> {
         let mut value = HeaderValue::try_from(format!("{scheme}{}", self.0)).ok()?;

@@ -15,6 +15,7 @@ mod ask;
 mod base;
 mod body;
 mod book;
+mod bounds;
 mod call;
 mod config;
 mod conversations;
@@ -26,10 +27,12 @@ mod headers;
 pub(crate) mod inside;
 mod key;
 mod ledger;
+mod mask;
 mod meter;
 mod money;
 mod paths;
 mod prices;
+mod refusals;
 mod retry;
 mod runs;
 mod tally;
@@ -63,6 +66,7 @@ use counters::Counters;
 use format::{Reason, Refusal};
 use ledger::Ledger;
 use money::Limits;
+use refusals::Refusals;
 use tokens::Tokens;
 use upstream::Upstream;
 
@@ -103,6 +107,7 @@ pub(crate) struct Models {
     ledger: Ledger,
     counters: Arc<Counters>,
     room: Room,
+    refusals: Refusals,
     granted: runs::Granted,
 }
 
@@ -185,6 +190,7 @@ impl Models {
             ledger,
             counters: Arc::default(),
             room: Room::default(),
+            refusals: Refusals::default(),
             granted: runs::Granted::default(),
         }))
     }

@@ -104,6 +104,11 @@ impl Prices {
         begins.max_by_key(|(known, _)| known.len()).map_or(self.other, |(_, price)| *price)
     }
 
+    /// Of a call that any of these may answer.
+    pub(super) fn of_any<'a>(&self, models: impl Iterator<Item = &'a str>) -> Price {
+        models.map(|model| self.of(model)).fold(Price::default(), dearest)
+    }
+
     /// Whole names that the owner has given a price.
     pub(super) fn named(&self) -> Vec<String> {
         let names = self.own.iter().map(|(name, _)| name);
@@ -124,6 +129,11 @@ impl Price {
             .fold(0u64, |sum, (count, each)| sum.saturating_add(count.saturating_mul(*each)));
         let dollars = usage.dollars.unwrap_or(Dollars(nanos));
         Amount { tokens: usage.tokens(), dollars }
+    }
+
+    /// When it is not known what of the input the provider puts into its cache, which may cost more.
+    pub(crate) fn at_most(self, usage: &Usage) -> Amount {
+        Self { input: self.input.max(self.cache_write), ..self }.amount(usage)
     }
 
     /// From dollars for a million tokens.
@@ -171,6 +181,7 @@ mod tests {
         // The dearest there is.
         assert_eq!(prices.of("something-new").output, 120_000);
         let routed = Prices::new(Kind::Openrouter, Vec::new());
+        assert_eq!(routed.of_any(["gpt-4o-mini", "claude-opus-4"].into_iter()).output, 75_000);
         assert_eq!(routed.of("anthropic/claude-sonnet-4.5").output, 15_000);
         assert_eq!(Prices::new(Kind::OpenaiCompatible, Vec::new()).of("llama").output, 0);
     }
@@ -182,5 +193,6 @@ mod tests {
         assert_eq!(price.amount(&usage), Amount { tokens: 16, dollars: Dollars(369) });
         let told = Usage { dollars: Some(Dollars(42)), ..usage };
         assert_eq!(price.amount(&told).dollars, Dollars(42));
+        assert_eq!(price.at_most(&usage).dollars, Dollars(379), "all of it may go to the cache");
     }
 }

@@ -53,6 +53,7 @@ pub(crate) struct Grant<'a> {
     /// No model at all, when absent.
     pub(crate) model: Option<&'a Chosen>,
     pub(crate) dollars: Option<f64>,
+    pub(crate) tokens: Option<u64>,
     pub(crate) lives: Duration,
 }
 
@@ -143,6 +144,7 @@ impl Models {
                     providers: vec![chosen.provider.to_string()],
                     models: vec![chosen.model.clone()],
                     dollars: wanted.dollars,
+                    tokens: wanted.tokens,
                     ..PolicyScope::default()
                 };
                 let lives_ms = u64::try_from(wanted.lives.as_millis()).ok();
@@ -150,7 +152,10 @@ impl Models {
                 let minted = self.tokens.mint(Mint { name, scope, lives_ms, automatic: false });
                 let (token, secret) = minted.await?;
                 let dollars = wanted.dollars.and_then(Dollars::new);
-                let reply = self.affordable_reply(&chosen.provider, &chosen.model, dollars);
+                let (provider, model) = (&chosen.provider, &chosen.model);
+                let by_price = self.affordable_reply(provider, model, dollars);
+                let by_tokens = wanted.tokens.map(|tokens| tokens / 3);
+                let reply = by_price.into_iter().chain(by_tokens).min();
                 RunGrant { token: Some(token), secret: Some(secret), reply }
             }
         };
@@ -174,7 +179,7 @@ impl Models {
 
     /// How many tokens a model can hear and say at once, where the owner has said so.
     pub(crate) fn window(&self, provider: &str, model: &str) -> Option<u64> {
-        self.live().providers.get(provider)?.provider.window(model)
+        self.live().providers.get(provider)?.provider.bounds.window(model)
     }
 
     /// At once: what it has under way ends, and its sandbox gets nothing in its place.
@@ -212,6 +217,7 @@ impl Models {
     pub(crate) async fn used_by_run(&self, run: &str, since: u64) -> Option<(u64, Dollars)> {
         let report = self.ledger.usage(UsageBy::Run, since).await.ok()?;
         let row = report.rows.into_iter().find(|row| row.key == run)?;
-        Some((row.input_tokens + row.output_tokens, Dollars::new(row.dollars)?))
+        let tokens = row.input_tokens + row.cached_tokens + row.output_tokens;
+        Some((tokens, Dollars::new(row.dollars)?))
     }
 }

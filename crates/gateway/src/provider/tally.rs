@@ -93,14 +93,14 @@ impl Tally {
         let (outcome, status, hash) = match std::mem::replace(&mut self.state, State::Over) {
             State::Over => return,
             State::Unsent => (Outcome::Failed, None, None),
-            State::Sent => (self.kept(0), None, None),
+            State::Sent => (self.kept(Usage::default(), 0), None, None),
             State::Answering(answering) => {
                 let Answering { status, watch, hash } = *answering;
                 let outcome = match watch.outcome(whole) {
                     // A refusal costs nothing.
                     _ if status >= 400 => Outcome::Failed,
                     Some(usage) => Outcome::Settled(usage, self.price.amount(&usage).dollars),
-                    None => self.kept(watch.pieces()),
+                    None => self.kept(watch.seen(), watch.pieces()),
                 };
                 (outcome, Some(status), Some(hash.finalize().into()))
             }
@@ -119,9 +119,13 @@ impl Tally {
         self.ledger.end(row, Ended::of(outcome, status, took).answered(hash, bodies));
     }
 
-    fn kept(&self, pieces: u64) -> Outcome {
-        let most = Usage { output: self.most.output.max(pieces), ..self.most };
-        Outcome::Kept(most, self.price.amount(&most).dollars)
+    /// What was put aside counts, and what is known to be more than that.
+    fn kept(&self, seen: Usage, pieces: u64) -> Outcome {
+        let most = self.most.most(seen);
+        let most = Usage { output: most.output.max(pieces), dollars: None, ..most };
+        let told = self.price.amount(&most).dollars.max(seen.dollars.unwrap_or_default());
+        let dollars = self.price.at_most(&self.most).dollars.max(told);
+        Outcome::Kept(most, dollars)
     }
 }
 

@@ -91,13 +91,14 @@ impl Runs {
             }
             Some(amount) => (amount > 0.0).then_some(amount),
         };
+        let tokens = wanted.tokens.or(config.tokens).filter(|most| *most > 0);
         let model = self.choose(&agent, wanted.model)?;
         let timeout_ms = u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
         Ok(Ordered {
             spec: wanted.spec,
             agent,
             model,
-            limits: RunLimits { max_steps, timeout_ms, dollars },
+            limits: RunLimits { max_steps, timeout_ms, dollars, tokens },
             input: wanted.input,
             keep: wanted.keep,
             detach: wanted.detach,

@@ -33,6 +33,8 @@ pub struct RawRunsConfig {
     pub timeout_seconds: Option<u64>,
     /// 0 means no limit of its own.
     pub dollars: Option<Dollars>,
+    /// 0 means no limit of its own, as does nothing.
+    pub tokens: Option<u64>,
     /// What the sandbox of a run may use; 0 means no limit of its own.
     pub memory_bytes: Option<u64>,
     pub pids: Option<u64>,
@@ -87,6 +89,7 @@ pub struct RunsConfig {
     pub max_steps: u64,
     pub timeout: Duration,
     pub dollars: Option<Dollars>,
+    pub tokens: Option<u64>,
     pub limits: Limits,
     /// Servers of tools that our own agent has besides its own. All of them run in the sandbox.
     pub mcp: Servers,
@@ -124,6 +127,7 @@ impl RawRunsConfig {
             max_steps: self.max_steps.unwrap_or(MAX_STEPS),
             timeout: self.timeout_seconds.map_or(TIMEOUT, Duration::from_secs),
             dollars: (dollars.0 > 0).then_some(dollars),
+            tokens: self.tokens,
             limits: Limits {
                 memory_bytes: memory.filter(|bytes| *bytes > 0),
                 pids: self.pids,

@@ -131,6 +131,7 @@ impl Job {
             sandbox: sandbox.id.as_str(),
             model: self.order.model.as_ref(),
             dollars: self.order.limits.dollars,
+            tokens: self.order.limits.tokens,
             lives: until.saturating_duration_since(Instant::now()) + LAST_CALLS,
         });
         let grant = match grant.await {

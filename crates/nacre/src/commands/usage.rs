@@ -114,6 +114,13 @@ fn table(by: &str, report: &UsageReport) -> String {
     text
 }
 
+/// Also why and how often it was refused.
+fn state(call: &CallInfo) -> String {
+    let verdict = call.verdict.as_ref().map_or(String::new(), |why| format!(": {why}"));
+    let times = call.times.map_or(String::new(), |times| format!(", {times} times"));
+    output::one_line(&format!("{}{verdict}{times}", call.state))
+}
+
 fn calls(calls: &[CallInfo]) -> String {
     if calls.is_empty() {
         return "No model was called.\n".to_owned();
@@ -126,7 +133,7 @@ fn calls(calls: &[CallInfo]) -> String {
                 output::ago(call.at),
                 output::one_line(&call.provider),
                 output::one_line(&call.model),
-                call.state.clone(),
+                state(call),
                 call.status.map_or("-".to_owned(), |status| status.to_string()),
                 (call.input_tokens + call.cached_tokens).to_string(),
                 call.output_tokens.to_string(),

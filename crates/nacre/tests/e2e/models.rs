@@ -191,6 +191,8 @@ fn the_switch_and_the_words_from_the_command_line() {
     assert!(ask(&computer).contains("hello"));
     let table = computer.ok(&["usage", "--by", "model"]);
     assert!(table.contains("MODEL") && table.contains("gpt-4o"), "{table}");
+    let calls = computer.ok(&["usage", "--calls"]);
+    assert!(calls.contains("refused: stopped") && calls.contains("settled"), "{calls}");
     computer.ok(&["provider", "remove", "openai"]);
     assert!(computer.ok(&["provider", "list"]).starts_with("There are no providers"));
     assert!(!computer.data().join("keys/openai").exists());

@@ -117,6 +117,7 @@ function Call({ call }: { call: Of<"CallInfo"> }) {
           </span>
           {call.state === "failed" && <Badge tone="bad">{call.status ?? "Failed"}</Badge>}
           {call.state === "open" && <Badge tone="accent">Under way</Badge>}
+          {call.state === "refused" && <Badge tone="bad">{`Refused: ${call.verdict}${call.times ? `, ${call.times} times` : ""}`}</Badge>}
         </span>
       </th>
       <td>

@@ -16,7 +16,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::rows::{Begun, Ended};
+use super::rows::{Begun, Ended, Refused};
 
 /// Something to write down about the call with this number.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -31,6 +31,22 @@ pub(super) struct Entry {
 pub(super) enum What {
     Begun(Begun),
     Ended(Ended),
+    /// It was not made.
+    Refused(Refused),
+    /// So often by now.
+    Again {
+        times: u64,
+    },
+}
+
+impl What {
+    /// It is about a row that something else makes.
+    fn follows(&self) -> bool {
+        match self {
+            Self::Begun(_) | Self::Refused(_) => false,
+            Self::Ended(_) | Self::Again { .. } => true,
+        }
+    }
 }
 
 /// What one half held, to be folded.
@@ -70,7 +86,7 @@ impl Journal {
         };
         let halves = [half(0)?, half(1)?];
         // Two files say nothing about which of them was first.
-        found.sort_by_key(|entry| matches!(entry.what, What::Ended(_)));
+        found.sort_by_key(|entry| entry.what.follows());
         Ok((Self { halves, written: 0, entries: Vec::new() }, found))
     }
 

@@ -6,7 +6,8 @@
 //! what is, after all, an estimate ([0029](../../../../../docs/decisions/0029-a-line-before-a-row.md)).
 //!
 //! A row is there before its call goes out (`open`) and completed after. What is `open` when the
-//! gateway starts was under way when it died: its reservation counts (`kept`).
+//! gateway starts was under way when it died: its reservation counts (`kept`). Calls that were not made have
+//! rows too (`refused`), fewer than there were calls, and never push out the others.
 
 mod journal;
 mod read;
@@ -23,7 +24,7 @@ use rusqlite::Connection;
 use tokio::sync::oneshot;
 
 use journal::{Entry, Journal, Turned, What};
-pub(crate) use rows::{Begun, Ended, Outcome};
+pub(crate) use rows::{Begun, Ended, Outcome, Refused};
 
 use crate::wal;
 
@@ -57,9 +58,16 @@ const SCHEMA: &str = "
         response BLOB NOT NULL
     ) STRICT;
 ";
+/// Of a call that was refused: why, and how often within a while.
+const WITH_REFUSALS: &str = "
+    ALTER TABLE calls ADD COLUMN verdict TEXT;
+    ALTER TABLE calls ADD COLUMN times INTEGER NOT NULL DEFAULT 1;
+    CREATE INDEX calls_refused ON calls (id) WHERE state = 'refused';
+";
 /// Calls are kept for so long, and so many of them.
 const KEPT_MS: u64 = 400 * 24 * 60 * 60 * 1000;
 const MOST: i64 = 1_000_000;
+const MOST_REFUSED: i64 = 20_000;
 /// How long lines wait to be folded together. A fold waits for the disk, and on ext4 whoever writes to any file
 /// meanwhile may wait with it: seldom enough that it is not felt in one call of a hundred.
 const FOLD: Duration = Duration::from_secs(1);
@@ -120,20 +128,38 @@ impl Ledger {
 
     /// The number of the call, which is written down when this returns. Without it no call is made.
     pub(crate) fn begin(&self, call: Begun) -> Result<i64, ApiError> {
+        self.add(What::Begun(call))
+    }
+
+    /// The number of the row about calls that are not made.
+    pub(crate) fn refuse(&self, call: Refused) -> Result<i64, ApiError> {
+        self.add(What::Refused(call))
+    }
+
+    fn add(&self, what: What) -> Result<i64, ApiError> {
         let mut writing = self.desk.lock();
         if writing.journal.waiting() >= MOST_WAITING {
             let message = "usage.db cannot be written; the gateway's log says why";
             return Err(ApiError::new(ErrorKind::Internal, message));
         }
         let id = writing.next;
-        self.append(&mut writing, Entry { id, what: What::Begun(call) })?;
+        self.append(&mut writing, Entry { id, what })?;
         writing.next += 1;
         Ok(id)
     }
 
     pub(crate) fn end(&self, id: i64, call: Ended) {
+        self.amend(id, What::Ended(call));
+    }
+
+    /// The calls of this row were so many by now.
+    pub(crate) fn refused_again(&self, id: i64, times: u64) {
+        self.amend(id, What::Again { times });
+    }
+
+    fn amend(&self, id: i64, what: What) {
         let mut writing = self.desk.lock();
-        if let Err(error) = self.append(&mut writing, Entry { id, what: What::Ended(call) }) {
+        if let Err(error) = self.append(&mut writing, Entry { id, what }) {
             tracing::error!(%error, "the end of a model call was not written down");
         }
     }
@@ -174,22 +200,42 @@ fn prepare(path: &Path, left: &[Entry]) -> rusqlite::Result<(Connection, i64)> {
     connection.pragma_update(None, "foreign_keys", "ON")?;
     let version: u32 = connection.pragma_query_value(None, "user_version", |row| row.get(0))?;
     let transaction = connection.transaction()?;
-    if version == 0 {
-        transaction.execute_batch(SCHEMA)?;
-        transaction.pragma_update(None, "user_version", 1)?;
+    for (number, change) in [(1, SCHEMA), (2, WITH_REFUSALS)] {
+        if version < number {
+            transaction.execute_batch(change)?;
+            transaction.pragma_update(None, "user_version", number)?;
+        }
     }
     left.iter().try_for_each(|entry| entry.write(&transaction))?;
     transaction.execute("UPDATE calls SET state = 'kept' WHERE state = 'open'", [])?;
-    let oldest = crate::clock::now_ms().saturating_sub(KEPT_MS);
-    transaction.execute(
-        "DELETE FROM calls WHERE at < ? OR id <= (SELECT max(id) FROM calls) - ?",
-        rusqlite::params![i64::try_from(oldest).unwrap_or(0), MOST],
-    )?;
+    forget_old(&transaction)?;
     let last = "SELECT coalesce(max(seq), 0) FROM sqlite_sequence WHERE name = 'calls'";
     let last: i64 = transaction.query_row(last, [], |row| row.get(0))?;
     transaction.commit()?;
     wal::tend(&mut connection, path)?;
     Ok((connection, last + 1))
+}
+
+/// Numbers of calls have gaps, where refusals were, so rows are counted; each kind for itself.
+fn forget_old(transaction: &rusqlite::Transaction<'_>) -> rusqlite::Result<()> {
+    let oldest = crate::clock::now_ms().saturating_sub(KEPT_MS);
+    let oldest = i64::try_from(oldest).unwrap_or(0);
+    transaction.execute("DELETE FROM calls WHERE at < ?", [oldest])?;
+    transaction.execute(
+        "DELETE FROM calls WHERE state = 'refused' AND id <=
+            (SELECT id FROM calls WHERE state = 'refused' ORDER BY id DESC LIMIT 1 OFFSET ?)",
+        [MOST_REFUSED],
+    )?;
+    let count = "SELECT (SELECT count(*) FROM calls) - (SELECT count(*) FROM calls WHERE state = 'refused')";
+    let made: i64 = transaction.query_row(count, [], |row| row.get(0))?;
+    if made > MOST {
+        transaction.execute(
+            "DELETE FROM calls WHERE id IN
+                (SELECT id FROM calls WHERE state <> 'refused' ORDER BY id LIMIT ?)",
+            [made - MOST],
+        )?;
+    }
+    Ok(())
 }
 
 /// What the thread owns.
@@ -266,6 +312,8 @@ impl Entry {
         match &self.what {
             What::Begun(call) => call.insert(self.id, transaction),
             What::Ended(call) => call.update(self.id, transaction),
+            What::Refused(call) => call.insert(self.id, transaction),
+            What::Again { times } => rows::again(self.id, *times, transaction),
         }
     }
 }

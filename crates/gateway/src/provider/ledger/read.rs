@@ -57,13 +57,13 @@ impl Ledger {
         self.ask(move |connection| {
             let rows = connection
                 .prepare(&format!(
-                    "SELECT {key}, {SUMS} FROM calls WHERE at >= ? AND state <> 'failed'
+                    "SELECT {key}, {SUMS} FROM calls WHERE at >= ? AND state NOT IN ('failed', 'refused')
                      GROUP BY 1 ORDER BY {order} LIMIT 1000"
                 ))?
                 .query_map([sql(since)], usage_row)?
                 .collect::<Result<Vec<_>, _>>()?;
             let total = connection.query_row(
-                &format!("SELECT 'total', {SUMS} FROM calls WHERE at >= ? AND state <> 'failed'"),
+                &format!("SELECT 'total', {SUMS} FROM calls WHERE at >= ? AND state NOT IN ('failed', 'refused')"),
                 [sql(since)],
                 usage_row,
             )?;
@@ -77,7 +77,7 @@ impl Ledger {
         let id = id.to_owned();
         self.ask(move |connection| {
             let sum =
-                "SELECT total(nanodollars) FROM calls WHERE conversation = ? AND state <> 'failed'";
+                "SELECT total(nanodollars) FROM calls WHERE conversation = ? AND state NOT IN ('failed', 'refused')";
             connection.query_row(sum, [id], |row| Ok(Dollars(whole(row, 0)?)))
         })
         .await
@@ -92,7 +92,8 @@ impl Ledger {
         self.ask(move |connection| {
             let mut statement = connection.prepare_cached(
                 "SELECT id, at, token, sandbox, run, conversation, provider, model, path, state, status,
-                        input + cache_write, cached, output, nanodollars, took_ms, request_hash, response_hash
+                        input + cache_write, cached, output, nanodollars, took_ms, request_hash, response_hash,
+                        verdict, times
                  FROM calls WHERE id < ? ORDER BY id DESC LIMIT ?",
             )?;
             let rows = statement.query_map(params![before.unwrap_or(i64::MAX), limit], call_info)?;
@@ -135,6 +136,8 @@ fn call_info(row: &Row<'_>) -> rusqlite::Result<CallInfo> {
         took_ms: row.get::<_, Option<i64>>(15)?.map(|ms| u64::try_from(ms).unwrap_or(0)),
         request_hash: hash(16)?.unwrap_or_default(),
         response_hash: hash(17)?,
+        verdict: row.get(18)?,
+        times: Some(count(row, 19)?).filter(|times| *times > 1),
     })
 }
 

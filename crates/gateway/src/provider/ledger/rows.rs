@@ -1,8 +1,10 @@
 //! A call as it is written: once before it is made, once when it is over.
 
+use nacre_wire::models::PolicyScope;
 use rusqlite::{Transaction, params};
 use serde::{Deserialize, Serialize};
 
+use crate::provider::format::Reason;
 use crate::provider::money::Dollars;
 use crate::provider::usage::Usage;
 
@@ -22,6 +24,21 @@ pub(crate) struct Begun {
     pub(crate) output: u64,
     pub(crate) nanodollars: u64,
     pub(crate) request_hash: [u8; 32],
+}
+
+/// A call that was not made.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Refused {
+    pub(crate) at: u64,
+    token: String,
+    sandbox: Option<String>,
+    run: Option<String>,
+    conversation: Option<String>,
+    provider: String,
+    model: String,
+    path: String,
+    verdict: String,
+    status: u16,
 }
 
 /// How it ended.
@@ -94,6 +111,61 @@ impl Begun {
         ])?;
         Ok(())
     }
+}
+
+impl Refused {
+    pub(crate) fn of(
+        reason: Reason,
+        at: u64,
+        token: &str,
+        scope: &PolicyScope,
+        provider: &str,
+        model: &str,
+        path: &str,
+    ) -> Self {
+        Self {
+            at,
+            token: token.to_owned(),
+            sandbox: scope.sandbox.clone(),
+            run: scope.run.clone(),
+            conversation: scope.conversation.clone(),
+            provider: provider.to_owned(),
+            model: model.to_owned(),
+            path: path.to_owned(),
+            verdict: reason.as_str().to_owned(),
+            status: reason.status().as_u16(),
+        }
+    }
+
+    pub(super) fn insert(&self, id: i64, transaction: &Transaction<'_>) -> rusqlite::Result<()> {
+        let mut statement = transaction.prepare_cached(
+            "INSERT INTO calls (id, at, token, sandbox, run, conversation, provider, model, path, state,
+                                input, output, nanodollars, request_hash, verdict, status)
+             VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, 'refused', 0, 0, 0, x'', ?, ?) ON CONFLICT (id) DO NOTHING",
+        )?;
+        statement.execute(params![
+            id,
+            sql(self.at),
+            self.token,
+            self.sandbox,
+            self.run,
+            self.conversation,
+            self.provider,
+            self.model,
+            self.path,
+            self.verdict,
+            self.status,
+        ])?;
+        Ok(())
+    }
+}
+
+/// A refusal that came again: two files of the journal may tell it in the wrong order.
+pub(super) fn again(id: i64, times: u64, transaction: &Transaction<'_>) -> rusqlite::Result<()> {
+    let mut statement =
+        transaction.prepare_cached("UPDATE calls SET times = max(times, ?) WHERE id = ?")?;
+    statement.execute(params![sql(times), id])?;
+    Ok(())
 }
 
 impl Ended {

@@ -150,3 +150,98 @@ fn what_cannot_be_folded_now_is_folded_later_with_what_came_since() {
     assert_eq!(states, ["failed", "open"]);
     assert_eq!(Journal::open(&path).unwrap().1, [], "no line is left");
 }
+
+/// On a disk that is full: a limit on the size of files does the same, in a process that is not ended by it.
+#[test]
+fn a_full_disk_refuses_the_call_and_leaves_no_half_line() {
+    const INSIDE: &str = "NACRE_TEST_FULL_DISK";
+    if std::env::var_os(INSIDE).is_some() {
+        return on_a_full_disk();
+    }
+    let name = "provider::ledger::tests::a_full_disk_refuses_the_call_and_leaves_no_half_line";
+    let script = "trap '' XFSZ; exec \"$0\" \"$@\"";
+    let ended = std::process::Command::new("/bin/sh")
+        .args(["-c", script])
+        .arg(std::env::current_exe().unwrap())
+        .args(["--exact", name, "--nocapture"])
+        .env(INSIDE, "1")
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&ended.stdout);
+    assert!(ended.status.success() && said.contains("it was full"), "{ended:?}");
+}
+
+fn on_a_full_disk() {
+    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("usage.db");
+    let (journal, left) = Journal::open(&path).unwrap();
+    let (connection, next) = prepare(&path, &left).unwrap();
+    let desk = Arc::new(Desk(Mutex::new(Writing { journal, next })));
+    let (thread, _messages) = channel();
+    let ledger = Ledger { desk: desk.clone(), thread };
+    let mut folding = Folding { connection, desk, left: None };
+    let first = ledger.begin(begun("t", "a", 5)).unwrap();
+    let half = path.with_extension("0.log");
+    let whole = std::fs::metadata(&half).unwrap().len();
+    let usual = getrlimit(Resource::Fsize);
+    let room = Rlimit { current: Some(whole + whole / 2), maximum: usual.maximum };
+    setrlimit(Resource::Fsize, room).unwrap();
+    let refused = ledger.begin(begun("t", "b", 6));
+    let left = std::fs::metadata(&half).unwrap().len();
+    setrlimit(Resource::Fsize, usual).unwrap();
+    assert!(refused.unwrap_err().message.contains("usage.db"));
+    assert_eq!(left, whole, "half a line was left");
+    let second = ledger.begin(begun("t", "c", 7)).unwrap();
+    assert_eq!(second, first + 1, "the number was not used");
+    let found: Vec<_> = Journal::open(&path).unwrap().1.iter().map(|entry| entry.id).collect();
+    assert_eq!(found, [first, second]);
+    assert!(folding.fold());
+    println!("it was full");
+}
+
+/// Lines wait for others, and who asks does not wait with them.
+#[tokio::test]
+async fn a_question_does_not_wait_for_the_next_fold() {
+    let dir = tempfile::tempdir().unwrap();
+    let ledger = Ledger::open(&dir.path().join("usage.db")).unwrap();
+    let began = Instant::now();
+    for number in 1..=10 {
+        ledger.begin(begun("t", "a", crate::clock::now_ms())).unwrap();
+        assert_eq!(ledger.calls(None, 100).await.unwrap().len(), number);
+    }
+    assert!(began.elapsed() < FOLD * 5, "{:?} for ten questions", began.elapsed());
+}
+
+/// Also from a database of before there were such rows.
+#[tokio::test]
+async fn refusals_push_out_no_calls() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("usage.db");
+    let now = crate::clock::now_ms();
+    let mut old = Connection::open(&path).unwrap();
+    old.execute_batch(SCHEMA).unwrap();
+    old.pragma_update(None, "user_version", 1).unwrap();
+    let transaction = old.transaction().unwrap();
+    begun("t", "before", now).insert(1, &transaction).unwrap();
+    transaction.commit().unwrap();
+    drop(old);
+
+    let ledger = Ledger::open(&path).unwrap();
+    ledger.begin(begun("t", "a", now)).unwrap();
+    ledger.calls(None, 1).await.unwrap();
+    drop(ledger);
+    let mut connection = Connection::open(&path).unwrap();
+    let transaction = connection.transaction().unwrap();
+    let scope = Default::default();
+    let reason = crate::provider::format::Reason::Budget;
+    for id in 10..MOST_REFUSED + 20 {
+        Refused::of(reason, now, "t", &scope, "p", "m", "x").insert(id, &transaction).unwrap();
+    }
+    forget_old(&transaction).unwrap();
+    let count = |of: &str| -> i64 {
+        let count = format!("SELECT count(*) FROM calls WHERE state {of} 'refused'");
+        transaction.query_row(&count, [], |row| row.get(0)).unwrap()
+    };
+    assert_eq!((count("="), count("<>")), (MOST_REFUSED, 2));
+}

@@ -31,6 +31,17 @@ impl Usage {
             .iter()
             .fold(0, |a, b| a.saturating_add(*b))
     }
+
+    /// Of each kind of tokens the larger number.
+    pub(crate) fn most(self, other: Self) -> Self {
+        Self {
+            input: self.input.max(other.input),
+            cached: self.cached.max(other.cached),
+            cache_write: self.cache_write.max(other.cache_write),
+            output: self.output.max(other.output),
+            dollars: self.dollars.max(other.dollars),
+        }
+    }
 }
 
 /// Which API a call speaks, as far as its usage goes.
@@ -115,6 +126,11 @@ impl Watch {
     /// Events of a stream so far. Models send about one for each token.
     pub(crate) fn pieces(&self) -> u64 {
         self.pieces
+    }
+
+    /// What was told so far, whatever came of it.
+    pub(crate) fn seen(&self) -> Usage {
+        self.seen
     }
 
     /// All that is known, when everything is. `ended` says that the answer came to its end.

@@ -2,6 +2,7 @@
 
 use http::StatusCode;
 use http_body_util::BodyExt;
+use nacre_wire::models::PolicyTokenList;
 
 use super::stage::{CHAT, Stage, message};
 
@@ -105,5 +106,62 @@ async fn dollars_requests_and_days_are_limits_with_words() {
     let refused = stage.post(CHAT, &stage.token(|_| ()).await.token, large).await;
     let words = message(&refused);
     assert!(words.contains("of a day") && words.contains("00:00 UTC"), "{words}");
+    stage.nothing_arrived().await;
+}
+
+/// What a provider has told is not taken back by a client that does not stay for the rest.
+#[tokio::test]
+async fn what_was_told_before_a_disconnect_is_counted() {
+    let stage = Stage::set().await;
+    let cases = [
+        (
+            "/provider/v1/anthropic/v1/messages",
+            "event: message_start\ndata: {\"message\":{\"usage\":{\"input_tokens\":3,\"output_tokens\":1,\
+             \"cache_creation_input_tokens\":200000,\"cache_read_input_tokens\":50000}}}\n\n",
+            // 200,000 at $3.75 and 50,000 at $0.30 a million.
+            (200_003, 50_000, 0.765),
+        ),
+        (
+            "/provider/v1/google/v1beta/models/gemini-2.5-pro:streamGenerateContent?alt=sse",
+            "data: {\"usageMetadata\":{\"promptTokenCount\":200000,\"candidatesTokenCount\":300}}\n\n",
+            (200_000, 0, 0.5),
+        ),
+    ];
+    for (path, told, (input, cached, dollars)) in cases {
+        let made = stage.token(|_| ()).await;
+        let body = "{\"model\":\"claude-sonnet-4-5\",\"max_tokens\":300,\"stream\":true,\
+                    \"generationConfig\":{\"maxOutputTokens\":100}}";
+        let sending = stage.host.send(stage.call(path, &made.token, body));
+        let (response, mut arrived) = tokio::join!(sending, async {
+            let mut arrived = stage.arrives().await;
+            arrived.stream(told).await;
+            arrived
+        });
+        let mut body = response.into_body();
+        body.frame().await.unwrap().unwrap();
+        drop(body);
+        arrived.wire.ends().await;
+        let kept = stage.until_call("kept").await;
+        assert!(kept.input_tokens >= input && kept.input_tokens < input + 100, "{kept:?}");
+        assert_eq!((kept.cached_tokens, kept.output_tokens), (cached, 300), "{path}");
+        assert!(kept.dollars >= dollars && kept.dollars < dollars + 0.01, "{kept:?}");
+        let list: PolicyTokenList =
+            stage.host.admin().get_json("/admin/sandboxes/policy-tokens").await.unwrap();
+        let used = list.tokens.iter().find(|token| token.id == made.info.id).unwrap().used_tokens;
+        assert_eq!(used, kept.input_tokens + cached + 300, "{path}");
+    }
+}
+
+/// What a call names and does not hold is as long as the owner says, or as most models hear.
+#[tokio::test]
+async fn what_is_named_and_not_sent_is_put_aside_too() {
+    let stage = Stage::set().await;
+    let token = stage.token(|wanted| wanted.scope.tokens = Some(100_000)).await.token;
+    let path = "/provider/v1/openai/responses";
+    let body =
+        "{\"model\":\"gpt-4o\",\"max_output_tokens\":10,\"previous_response_id\":\"resp_1\"}";
+    let refused = stage.post(path, &token, body).await;
+    assert_eq!(refused.status, StatusCode::TOO_MANY_REQUESTS);
+    assert!(message(&refused).contains("this call may need 2000"), "{}", message(&refused));
     stage.nothing_arrived().await;
 }

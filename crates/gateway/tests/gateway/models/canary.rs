@@ -43,3 +43,35 @@ async fn the_key_is_in_no_answer_and_in_no_file() {
         }
     }
 }
+
+/// Servers that complain about a key tend to repeat it.
+#[tokio::test]
+async fn a_key_that_is_echoed_stays_here() {
+    let stage = Stage::set_with(|gateway| gateway.models.keep_bodies = true).await;
+    let token = stage.token(|_| ()).await.token;
+    let said = format!("{{\"error\":{{\"message\":\"Incorrect API key: {REAL_KEY}\"}}}}");
+    let hidden = said.replace(REAL_KEY, &"*".repeat(REAL_KEY.len()));
+    let (answer, ()) = tokio::join!(stage.post(CHAT, &token, "{\"model\":\"m\"}"), async {
+        let headers = format!("www-authenticate: Bearer x=\"{REAL_KEY}\"\r\nx-request-id: r\r\n");
+        stage.arrives().await.answer_with(401, &headers, &said).await;
+    });
+    assert_eq!((answer.status.as_u16(), answer.text()), (401, hidden.as_str()));
+    assert!(!format!("{:?}", answer.headers).contains(REAL_KEY));
+    assert_eq!(answer.headers["x-request-id"], "r");
+    // Broken in the middle of it, of a length that nobody told, and with the beginning of it at the end.
+    let (first, second) = said.split_at(said.find(REAL_KEY).unwrap() + 9);
+    let (answer, ()) = tokio::join!(stage.post(CHAT, &token, "{\"model\":\"m\"}"), async {
+        let mut arrived = stage.arrives().await;
+        arrived.stream(first).await;
+        tokio::task::yield_now().await;
+        arrived.wire.send(format!("{second}sk-real")).await;
+        arrived.wire.shut().await;
+    });
+    assert_eq!(answer.text(), format!("{hidden}sk-real"));
+    stage.calls().await;
+    for entry in std::fs::read_dir(stage.host.data.path()).unwrap().flatten() {
+        let content = std::fs::read(entry.path()).unwrap_or_default();
+        let found = content.windows(REAL_KEY.len()).any(|part| part == REAL_KEY.as_bytes());
+        assert!(!found, "{}", entry.path().display());
+    }
+}

@@ -5,6 +5,7 @@ use http_body_util::BodyExt;
 use nacre_wire::models::{ProviderList, Switch, Switched};
 
 use super::stage::{Arrived, CHAT, Stage, message};
+use crate::raw::within;
 
 const BODY: &str = "{\"model\":\"gpt-4o\",\"max_tokens\":100,\"stream\":true}";
 
@@ -85,4 +86,19 @@ async fn a_token_that_is_revoked_ends_at_once_with_what_it_has_under_way() {
     assert!(other_body.collect().await.is_ok(), "others go on");
     assert_eq!(stage.usage("run").await.rows.iter().filter(|row| row.key == "run-1").count(), 1);
     assert!(stage.host.admin().delete(&path).await.is_err(), "it is gone");
+}
+
+#[tokio::test]
+async fn a_token_that_expires_ends_what_it_has_under_way() {
+    let stage = Stage::set().await;
+    let token = stage.token(|wanted| wanted.expires_in_s = Some(2)).await.token;
+    let (body, mut arrived) = streaming(&stage, &token).await;
+    let mut waiting = stage.begin(CHAT, &token, BODY).await;
+    let mut unanswered = stage.arrives().await;
+    assert!(within("it ends", body.collect()).await.is_err(), "half of it must not look whole");
+    arrived.wire.ends().await;
+    assert!(within("it ends", waiting.head()).await.starts_with("HTTP/1.1 503"));
+    unanswered.wire.ends().await;
+    stage.until_call("kept").await;
+    assert_eq!(stage.post(CHAT, &token, BODY).await.status, StatusCode::UNAUTHORIZED);
 }

@@ -187,7 +187,7 @@ async fn a_provider_that_asks_for_patience_gets_it_and_what_broke_off_is_not_rep
         drop(stage.arrives().await);
     });
     assert_eq!(answer.status, StatusCode::BAD_GATEWAY);
-    assert_eq!(stage.until_call("kept").await.output_tokens, 4096);
+    assert_eq!(stage.until_call("kept").await.output_tokens, 16_384);
     stage.nothing_arrived().await;
 
     // A long pause is the client's to make.
@@ -199,4 +199,51 @@ async fn a_provider_that_asks_for_patience_gets_it_and_what_broke_off_is_not_rep
         (StatusCode::TOO_MANY_REQUESTS, &"60".parse().unwrap())
     );
     assert_eq!(stage.until_call("failed").await.dollars, 0.0);
+}
+
+/// Usage cannot be read off it, so what was put aside counts.
+#[tokio::test]
+async fn an_answer_that_is_compressed_all_the_same_passes_and_its_reservation_stays() {
+    let stage = Stage::set().await;
+    let token = stage.token(|_| ()).await.token;
+    let body = "{\"model\":\"gpt-4o\",\"max_tokens\":77}";
+    // Bytes that are no text.
+    let packed = "\u{1f}\u{8b}\u{8}\u{0}{\"usage\":";
+    let (answer, arrived) = tokio::join!(stage.post(CHAT, &token, body), async {
+        let mut arrived = stage.arrives().await;
+        arrived.answer_with(200, "content-encoding: gzip\r\n", packed).await;
+        arrived
+    });
+    assert!(arrived.head.contains("accept-encoding: identity\r\n"), "{}", arrived.head);
+    assert_eq!(
+        (answer.text(), &answer.headers["content-encoding"]),
+        (packed, &"gzip".parse().unwrap())
+    );
+    assert_eq!(stage.until_call("kept").await.output_tokens, 77);
+}
+
+#[tokio::test]
+async fn bodies_are_kept_where_the_owner_wants_that() {
+    for wanted in [false, true] {
+        let stage = Stage::set_with(|gateway| gateway.models.keep_bodies = wanted).await;
+        let token = stage.token(|_| ()).await.token;
+        let body = format!("{{\"model\":\"m\",\"x\":\"{}\"}}", "y".repeat(2 * 1024 * 1024));
+        let (answer, _) = tokio::join!(stage.post(CHAT, &token, &body), async {
+            let mut arrived = stage.arrives().await;
+            arrived.answer(ANSWER).await;
+            arrived
+        });
+        assert_eq!(answer.status, StatusCode::OK);
+        let call = stage.until_call("settled").await;
+        let database = rusqlite::Connection::open(stage.host.data.path().join("usage.db")).unwrap();
+        let found: Vec<(i64, Vec<u8>, Vec<u8>)> = database
+            .prepare("SELECT call, request, response FROM bodies")
+            .and_then(|mut read| {
+                read.query_map([], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))?.collect()
+            })
+            .unwrap();
+        let kept = (call.id, body.as_bytes()[..1024 * 1024].to_vec(), ANSWER.as_bytes().to_vec());
+        let expected = if wanted { vec![kept] } else { Vec::new() };
+        assert!(found == expected, "wanted: {wanted}, {} rows", found.len());
+    }
 }

@@ -1,6 +1,7 @@
 //! What is not let through, and what is said then.
 
 use http::StatusCode;
+use nacre_wire::models::{Switch, Switched};
 use serde_json::Value;
 
 use super::stage::{CHAT, REAL_KEY, Stage, message};
@@ -176,4 +177,76 @@ async fn a_redirect_is_not_followed_and_not_passed_on() {
     });
     assert_eq!(answer.status, StatusCode::BAD_GATEWAY);
     assert!(!answer.headers.contains_key("location"));
+}
+
+#[tokio::test]
+async fn other_models_in_a_body_are_checked() {
+    let stage = Stage::set().await;
+    let token = stage.token(|wanted| wanted.scope.models = vec!["gpt-4o*".to_owned()]).await.token;
+    for other in [
+        "\"models\":[\"gpt-4o-mini\",\"gpt-5\"]",
+        "\"fallbacks\":[{\"model\":\"gpt-5\"}]",
+        "\"tools\":[{\"type\":\"advisor\",\"model\":\"gpt-5\"}]",
+    ] {
+        let refused = stage.post(CHAT, &token, &format!("{{\"model\":\"gpt-4o\",{other}}}")).await;
+        assert_eq!(refused.status, StatusCode::FORBIDDEN, "{other}");
+        assert!(message(&refused).contains("\"gpt-5\""), "{}", message(&refused));
+    }
+    for (body, words) in [
+        ("{\"model\":\"gpt-4o\",\"Model\":\"gpt-5\"}", "could be taken for"),
+        ("{\"model\":\"gpt-4o\",\"background\":true}", "background"),
+    ] {
+        let refused = stage.post("/provider/v1/openai/responses", &token, body).await;
+        assert_eq!(refused.status, StatusCode::BAD_REQUEST, "{body}");
+        assert!(message(&refused).contains(words), "{}", message(&refused));
+    }
+    stage.nothing_arrived().await;
+}
+
+#[tokio::test]
+async fn what_was_refused_is_in_the_record_and_many_times_the_same_is_one_row() {
+    let stage = Stage::set().await;
+    let token = stage
+        .token(|wanted| {
+            wanted.scope.models = vec!["gpt-4o".to_owned()];
+            wanted.scope.tokens = Some(10_000);
+            wanted.scope.requests_per_minute = Some(1);
+        })
+        .await
+        .token;
+    for number in 0..20 {
+        let body = format!("{{\"model\":\"gpt-5-{number}\",\"max_tokens\":1}}");
+        assert_eq!(stage.post(CHAT, &token, &body).await.status, StatusCode::FORBIDDEN);
+    }
+    let dear = "{\"model\":\"gpt-4o\",\"max_tokens\":20000}";
+    assert_eq!(stage.post(CHAT, &token, dear).await.status, StatusCode::TOO_MANY_REQUESTS);
+    let (answer, ()) = tokio::join!(stage.post(CHAT, &token, BODY), async {
+        stage.arrives().await.answer("{}").await;
+    });
+    assert_eq!(answer.status, StatusCode::OK);
+    for _ in 0..2 {
+        assert_eq!(stage.post(CHAT, &token, BODY).await.status, StatusCode::TOO_MANY_REQUESTS);
+    }
+    let all = Switch { provider: None };
+    let _: Switched =
+        stage.host.admin().post_json("/admin/sandboxes/providers/stop", &all).await.unwrap();
+    assert_eq!(stage.post(CHAT, &token, BODY).await.status, StatusCode::SERVICE_UNAVAILABLE);
+    stage.post(CHAT, "nacre_model_wrong", BODY).await;
+
+    let calls = stage.calls().await;
+    let refused: Vec<_> = calls
+        .iter()
+        .filter(|call| call.state == "refused")
+        .map(|call| (call.verdict.as_deref().unwrap(), call.status, call.times))
+        .collect();
+    let expected = [
+        ("stopped", Some(503), None),
+        ("rate", Some(429), Some(2)),
+        ("budget", Some(429), None),
+        ("forbidden", Some(403), Some(20)),
+    ];
+    assert_eq!(refused, expected);
+    assert_eq!(calls.len(), 5);
+    assert_eq!(calls[4].model, "gpt-5-0");
+    assert_eq!(stage.usage("day").await.total.calls, 1, "those were not made");
 }

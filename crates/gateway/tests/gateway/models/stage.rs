@@ -146,10 +146,14 @@ impl Stage {
         page.calls
     }
 
-    /// Waits until the newest call is in this state: its end is written after the client has it.
+    /// Waits until the newest call that was made, or was refused, is in this state: its end is written after
+    /// the client has it.
     pub(crate) async fn until_call(&self, state: &str) -> CallInfo {
+        let refused = |state: &str| state == "refused";
         for _ in 0..2000 {
-            if let Some(call) = self.calls().await.first().filter(|call| call.state == state) {
+            let calls = self.calls().await;
+            let newest = calls.iter().find(|call| refused(&call.state) == refused(state));
+            if let Some(call) = newest.filter(|call| call.state == state) {
                 return call.clone();
             }
             tokio::time::sleep(Duration::from_millis(5)).await;

@@ -84,20 +84,21 @@ async fn files_are_there_before_it_begins_and_what_they_were_is_no_change() {
 async fn its_calls_are_its_own_and_its_token_ends_with_it() {
     let (stage, _) = stage(|_| ()).await;
     let admin = stage.host.admin();
-    let begun =
-        admin.start_run(&StartRun { dollars: Some(0.25), ..task("call it") }).await.unwrap();
+    let wanted = StartRun { dollars: Some(0.25), tokens: Some(50_000), ..task("call it") };
+    let begun = admin.start_run(&wanted).await.unwrap();
+    assert_eq!((begun.limits.dollars, begun.limits.tokens), (Some(0.25), Some(50_000)));
     let answering = async {
         let mut arrived = stage.arrives().await;
         let tokens: PolicyTokenList =
             admin.get_json("/admin/sandboxes/policy-tokens").await.unwrap();
         let own = tokens.tokens.iter().find(|token| token.name == begun.id).unwrap().clone();
-        let usage = r#"{"usage":{"input_tokens":10,"output_tokens":5}}"#;
+        let usage = r#"{"usage":{"input_tokens":10,"input_tokens_details":{"cached_tokens":4},"output_tokens":5}}"#;
         arrived.answer(usage).await;
         own
     };
     let (token, events) = tokio::join!(answering, follow(&stage, &begun.id));
     assert_eq!(token.scope.run.as_deref(), Some(begun.id.as_str()));
-    assert_eq!(token.scope.dollars, Some(0.25));
+    assert_eq!((token.scope.dollars, token.scope.tokens), (Some(0.25), Some(50_000)));
     assert_eq!(
         (&token.scope.providers[..], &token.scope.models[..]),
         (&["openai".to_owned()][..], &["gpt-4o".to_owned()][..])
@@ -113,6 +114,26 @@ async fn its_calls_are_its_own_and_its_token_ends_with_it() {
     assert_eq!(info.used.tokens, 15, "{:?}", info.used);
     let left: PolicyTokenList = admin.get_json("/admin/sandboxes/policy-tokens").await.unwrap();
     assert!(left.tokens.iter().all(|token| token.scope.run.is_none()), "{left:?}");
+}
+
+/// Where a model has no price, a number of tokens is what bounds a run.
+#[tokio::test]
+async fn a_run_ends_with_its_tokens() {
+    let (stage, _) = stage(|config| config.runs.tokens = Some(20)).await;
+    let (info, events) = run(&stage, StartRun { dollars: Some(0.0), ..task("call it") }).await;
+    assert_eq!((info.limits.dollars, info.limits.tokens), (None, Some(20)));
+    assert!(
+        events.iter().any(|event| said(event).is_some_and(|said| said.starts_with("HTTP/1.1 429"))),
+        "{events:?}"
+    );
+    let refused = stage.until_call("refused").await;
+    assert_eq!((refused.verdict.as_deref(), refused.run), (Some("budget"), Some(info.id)));
+    let none = StartRun {
+        tokens: Some(0),
+        model: Some("openai/gpt-4o".to_owned()),
+        ..task("look around")
+    };
+    assert_eq!(run(&stage, none).await.0.limits.tokens, None, "0 means no limit");
 }
 
 #[tokio::test]

@@ -68,6 +68,9 @@ pub(crate) struct Run {
     /// How many dollars its model calls may cost; 0 for no limit of its own [default: 0.50]
     #[arg(long, value_name = "DOLLARS")]
     budget: Option<f64>,
+    /// How many tokens its model calls may use, in and out; 0 for no limit of its own [default: none]
+    #[arg(long, value_name = "N")]
+    tokens: Option<u64>,
     /// Write what it added and changed to this folder
     #[arg(long, value_name = "DIR", conflicts_with = "detach")]
     out: Option<PathBuf>,
@@ -94,6 +97,7 @@ pub(crate) async fn run(command: Run, context: &Context) -> Result<ExitCode> {
             max_steps: command.max_steps,
             timeout_ms: command.timeout.map(millis),
             dollars: command.budget,
+            tokens: command.tokens,
             input: files.is_some(),
             keep: command.keep,
             detach: command.detach,
