@@ -43,8 +43,9 @@ pub(super) async fn measure(proxy: &Arc<Proxy>, data: &Path, count: usize) -> Re
     let mut last = String::new();
     for _ in 0..count {
         let before = load.answered.load(Ordering::Relaxed);
-        let swap = control.post_json("/admin/sandboxes/swap", &SwapRequest::default());
-        let swapped: Swapped = swap.await.context("swap")?;
+        let wanted = SwapRequest::default();
+        let swapped = control.post_json::<Swapped>("/admin/sandboxes/swap", &wanted).await;
+        let swapped = swapped.context("swap")?;
         ensure!(swapped.live.id != last, "live is still {last}");
         last = swapped.live.id;
         moved.push_ms(Duration::from_micros(swapped.moved_in_us));
