@@ -85,6 +85,52 @@ test("a script of an app changes nothing and is not shown the page", async () =>
   await visitor.leave();
 });
 
+test("a form that an app submits changes nothing", async () => {
+  const visitor = await owner();
+  visitor.expects(/403/);
+  const { page } = visitor;
+  await set.computer.nacre("dev", "create");
+  const before = await set.computer.json("sandbox", "list");
+  try {
+    for (const [path, kind, fields] of [
+      ["/admin/sandboxes/swap", "application/x-www-form-urlencoded", {}],
+      ["/admin/sandboxes/dev/reset?force=true", "text/plain", {}],
+      ["/admin/sandboxes/live/stop", "multipart/form-data", {}],
+      ["/admin/sandboxes/runs", "text/plain", { '{"task":"spend","x":"': '"}' }],
+      ["/admin/sandboxes/page", "application/x-www-form-urlencoded", { action: "stop", name: "live", token: "" }],
+    ]) {
+      await shows(page, "/", "one");
+      const answered = page.waitForResponse((response) => response.request().method() === "POST");
+      await page.evaluate(([action, enctype, values]) => {
+        const form = Object.assign(document.createElement("form"), { method: "post", action, enctype });
+        for (const [name, value] of Object.entries(values)) form.append(Object.assign(document.createElement("input"), { name, value }));
+        document.body.append(form);
+        form.submit();
+      }, [path, kind, fields]);
+      const answer = await answered;
+      assert.ok(answer.request().isNavigationRequest());
+      assert.equal(answer.status(), 403, path);
+    }
+    const named = ({ name, id, state }) => ({ name, id, state });
+    const after = await set.computer.json("sandbox", "list");
+    assert.deepEqual(after.sandboxes.map(named), before.sandboxes.map(named));
+  } finally {
+    await set.computer.nacre("dev", "delete", "--yes");
+  }
+  await visitor.leave();
+});
+
+test("an app does not read through the door of another sandbox", async () => {
+  const visitor = await owner();
+  visitor.expects(/403/);
+  const read = (path) => visitor.page.evaluate(async (path) => (await fetch(path)).status, path);
+  assert.equal(await read("/admin/sandboxes/live/door/supervisor/files/read?path=words"), 403);
+  assert.equal(await read("/admin/sandboxes/live"), 200);
+  const answer = await visitor.page.goto(await set.computer.url("/admin/sandboxes/live/door/"));
+  assert.equal(answer.status(), 403);
+  await visitor.leave();
+});
+
 test("an app has no hold of the control page that it opens", async () => {
   const visitor = await owner();
   const opened = visitor.context.waitForEvent("page");

@@ -105,3 +105,16 @@ test("a command that is cut off never looks as if it ended well", async () => {
   await owner.sees("#state", "Running");
   await owner.leave();
 });
+
+test("a page opened while the computer is stopped goes when its app begins, ready or not", async () => {
+  await set.computer.exec(`printf '[runtime]\\ncommand = "sleep 1000"\\nport = 3000\\nready = "/"\\n' > nacre.toml`);
+  const owner = await set.signIn();
+  owner.expects(/503/);
+  await whileStopped(async () => {
+    await owner.page.goto(await set.computer.url("/"));
+    await owner.sees("h1", "Your computer is not answering");
+  });
+  await owner.sees("h1", "The app is not ready");
+  await set.computer.exec("rm nacre.toml");
+  await owner.leave();
+});

@@ -147,11 +147,12 @@ async fn side_by_side(
     let socket = home.join("upstream.sock");
     let mut upstream = ourselves("process", &["upstream"], &[&socket])?.spawn()?;
     upstream::until_there(&socket).await?;
-    let (mut gateway, ours) = ours::start(&socket, &home.join("data"), Guard::Session).await?;
+    let data = home.join("data");
+    let (mut gateway, ours) = ours::start(&socket, &data, Guard::Session).await?;
     let upstream_socket = format!("unix:{}", socket.display());
     let (nginx, address) = nginx::start(&upstream_socket, &home.join("nginx")).await?;
     let theirs = Proxy { address, cookie: None };
-    let mut rows = rows(&gateway, &Arc::new(ours.clone()), &theirs, rounds, wanted).await?;
+    let mut rows = rows(&gateway, &data, &Arc::new(ours.clone()), &theirs, rounds, wanted).await?;
     if wanted(Part::Session) {
         eprintln!("session: {} rounds", rounds.session);
         let unguarded = home.join("unguarded");
@@ -167,6 +168,7 @@ async fn side_by_side(
 
 async fn rows(
     gateway: &Child,
+    data: &Path,
     ours: &Arc<Proxy>,
     theirs: &Proxy,
     rounds: Rounds,
@@ -189,7 +191,7 @@ async fn rows(
     }
     if wanted(Part::Swaps) {
         eprintln!("swaps: {}", rounds.swaps);
-        rows.extend(swaps::measure(ours, rounds.swaps).await.context("swaps")?);
+        rows.extend(swaps::measure(ours, data, rounds.swaps).await.context("swaps")?);
     }
     Ok(rows)
 }

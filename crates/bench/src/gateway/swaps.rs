@@ -1,16 +1,19 @@
 //! Swaps of live and dev while every connection asks for more.
 
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, ensure};
 use bytes::Bytes;
 use http_body_util::{BodyExt, Full};
 use hyper::client::conn::http1::{self, SendRequest};
 use hyper::{Request, StatusCode};
 use hyper_util::rt::TokioIo;
-use nacre_wire::roles::Swapped;
+use nacre_gateway::SOCKET_FILE;
+use nacre_wire::client::Client;
+use nacre_wire::roles::{DevMade, SwapRequest, Swapped};
 use tokio::net::TcpStream;
 
 use super::Proxy;
@@ -29,9 +32,10 @@ struct Load {
 }
 
 /// Swaps `count` times under load. A refused swap fails the run; a failed request is a number.
-pub(super) async fn measure(proxy: &Arc<Proxy>, count: usize) -> Result<Vec<Row>> {
-    let mut control = connect(proxy).await?;
-    call(&mut control, proxy, "/admin/sandboxes/dev").await.context("make a dev")?;
+/// `data` is the folder of the gateway behind `proxy`.
+pub(super) async fn measure(proxy: &Arc<Proxy>, data: &Path, count: usize) -> Result<Vec<Row>> {
+    let control = Client::unix(data.join(SOCKET_FILE));
+    control.post_json::<DevMade>("/admin/sandboxes/dev", &()).await.context("make a dev")?;
     let load = Arc::new(Load::default());
     let clients: Vec<_> =
         (0..CONNECTIONS).map(|_| tokio::spawn(keep_asking(proxy.clone(), load.clone()))).collect();
@@ -39,8 +43,9 @@ pub(super) async fn measure(proxy: &Arc<Proxy>, count: usize) -> Result<Vec<Row>
     let mut last = String::new();
     for _ in 0..count {
         let before = load.answered.load(Ordering::Relaxed);
-        let body = call(&mut control, proxy, "/admin/sandboxes/swap").await.context("swap")?;
-        let swapped: Swapped = serde_json::from_slice(&body)?;
+        let wanted = SwapRequest::default();
+        let swapped = control.post_json::<Swapped>("/admin/sandboxes/swap", &wanted).await;
+        let swapped = swapped.context("swap")?;
         ensure!(swapped.live.id != last, "live is still {last}");
         last = swapped.live.id;
         moved.push_ms(Duration::from_micros(swapped.moved_in_us));
@@ -104,24 +109,12 @@ async fn ask(connection: &mut Option<Sender>, proxy: &Proxy) -> Result<()> {
         None => connection.insert(connect(proxy).await?),
     };
     sender.ready().await?;
-    let request = request(proxy, "GET", "/small")?;
+    let request = request(proxy)?;
     let response = sender.send_request(request).await?;
     let status = response.status();
     let body = response.into_body().collect().await?.to_bytes();
     ensure!(status == StatusCode::OK && !body.is_empty(), "answered {status}");
     Ok(())
-}
-
-/// A change of the control plane.
-async fn call(sender: &mut Sender, proxy: &Proxy, path: &str) -> Result<Bytes> {
-    sender.ready().await?;
-    let response = sender.send_request(request(proxy, "POST", path)?).await?;
-    let status = response.status();
-    let body = response.into_body().collect().await?.to_bytes();
-    if !status.is_success() {
-        bail!("{path} answered {status}: {}", String::from_utf8_lossy(&body));
-    }
-    Ok(body)
 }
 
 async fn connect(proxy: &Proxy) -> Result<Sender> {
@@ -132,12 +125,9 @@ async fn connect(proxy: &Proxy) -> Result<Sender> {
     Ok(sender)
 }
 
-fn request(proxy: &Proxy, method: &str, path: &str) -> Result<Request<Full<Bytes>>> {
-    Ok(Request::builder()
-        .method(method)
-        .uri(path)
+fn request(proxy: &Proxy) -> Result<Request<Full<Bytes>>> {
+    Ok(Request::get("/small")
         .header("host", &proxy.address)
-        .header("origin", format!("http://{}", proxy.address))
         .header("cookie", proxy.cookie.as_deref().unwrap_or_default())
         .body(Full::default())?)
 }

@@ -8,7 +8,6 @@ use axum::middleware::{Next, from_fn};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use axum::{Json, Router};
-use http::request::Parts;
 use http::{Method, StatusCode};
 use nacre_wire::knowledge::{
     CitationInfo, CiteRequest, EditionInfo, EditionList, EditionView, KnowledgeStatus,
@@ -20,8 +19,7 @@ use serde::de::DeserializeOwned;
 
 use super::publish::LARGEST;
 use super::{Knowledge, convert, memory};
-use crate::auth::Pass;
-use crate::web::{Answer, Entrance, Failure};
+use crate::web::{Answer, Program};
 
 pub(super) const USUAL: u32 = 50;
 pub(super) const MOST: u32 = 1000;
@@ -46,27 +44,8 @@ pub(crate) fn router<S: Clone + Send + Sync + 'static>(knowledge: Arc<Knowledge>
         .merge(memory::router(knowledge, memory::OWNER).route_layer(from_fn(changed_by_programs)))
 }
 
-/// The nacre command, here or elsewhere. The pages of a sandbox share the owner's origin: one that could
-/// publish would do so in the owner's name, and what it tells the agent to remember is not told by the
-/// owner ([`memory::PAGE`]).
-struct Program;
-
-impl<S: Sync> FromRequestParts<S> for Program {
-    type Rejection = Failure;
-
-    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Failure> {
-        let here = parts.extensions.get::<Entrance>() == Some(&Entrance::Unix);
-        let by_token =
-            || parts.extensions.get::<Pass>().is_some_and(|pass| pass.session().is_none());
-        if here || by_token() {
-            return Ok(Self);
-        }
-        Err(ApiError::new(ErrorKind::Permission, "this cannot be done from a browser")
-            .hint("use the nacre command")
-            .into())
-    }
-}
-
+/// A page that could publish would do so in the owner's name, and what it tells the agent to remember is
+/// not told by the owner ([`memory::PAGE`]).
 async fn changed_by_programs(request: Request, next: Next) -> Response {
     let (mut parts, body) = request.into_parts();
     let reads = matches!(parts.method, Method::GET | Method::HEAD);

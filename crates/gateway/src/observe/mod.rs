@@ -38,6 +38,9 @@ pub use spool::{LogGuard, Spool};
 /// The target of the line per request; `[log] level = "info,access=off"` turns it off.
 pub(crate) const ACCESS: &str = "access";
 
+/// Of a request that anybody can make.
+const LONGEST_PATH: usize = 256;
+
 pub(crate) struct Observer {
     metrics: Metrics,
     detector: Mutex<Detector>,
@@ -84,10 +87,12 @@ impl Observer {
 
     /// A request that the gateway turned away before it had a sandbox. Only sockets are of
     /// interest: a page that opens them again and again without a session is broken.
-    pub(crate) fn turned_away(&self, via: Via, headers: &HeaderMap, why: Upgrade) {
+    pub(crate) fn turned_away(&self, via: Via, path: &str, headers: &HeaderMap, why: Upgrade) {
         if headers.contains_key(header::UPGRADE) {
             self.metrics.upgrade(via, why);
-            tracing::info!(target: ACCESS, role = via.as_str(), outcome = why.as_str(), "upgrade");
+            let path = &path[..path.floor_char_boundary(LONGEST_PATH)];
+            let (role, outcome) = (via.as_str(), why.as_str());
+            tracing::info!(target: ACCESS, path, role, outcome, "upgrade");
         }
     }
 

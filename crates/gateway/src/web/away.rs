@@ -1,14 +1,17 @@
 //! What answers in the place of a sandbox that cannot: a page for people, which asks again less
-//! and less often, and an error for programs. Both say 503 and when to try again.
+//! and less often, and an error for programs. Both say 503 and when to try again, and by a header that
+//! it is the gateway who says so: an app that is back may say 503 too, and has a page of its own.
 
 use axum::response::{Html, IntoResponse, Response};
 use http::header::{CACHE_CONTROL, CONTENT_SECURITY_POLICY, RETRY_AFTER};
-use http::{HeaderValue, StatusCode};
+use http::{HeaderName, HeaderValue, StatusCode};
 use nacre_wire::ApiError;
 
 use super::{pages, reply};
 use crate::secret::Secret;
 
+/// The page looks for it.
+static AWAY: HeaderName = HeaderName::from_static("x-nacre-away");
 const PAGE: &str = include_str!("away.html");
 
 /// Who asked, and what is left to offer them.
@@ -23,6 +26,7 @@ pub(crate) fn answer(asker: Asker, problem: &ApiError) -> Response {
     let mut response =
         if asker.navigation { page(asker.rescue, problem) } else { reply::error(problem) };
     response.headers_mut().insert(RETRY_AFTER, HeaderValue::from_static("2"));
+    response.headers_mut().insert(AWAY.clone(), HeaderValue::from_static("1"));
     response
 }
 

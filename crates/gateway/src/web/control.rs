@@ -3,11 +3,12 @@
 use std::sync::Arc;
 
 use axum::body::{Body, Bytes};
-use axum::extract::{Extension, Path, Query, State};
+use axum::extract::{Extension, FromRequestParts, Path, Query, State};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{any, delete, get, post, put};
 use axum::{Json, Router};
 use http::header::{CACHE_CONTROL, CONTENT_TYPE};
+use http::request::Parts;
 use http::uri::PathAndQuery;
 use http::{HeaderMap, Method, Request, StatusCode, Uri};
 use nacre_wire::control::{
@@ -22,11 +23,32 @@ use super::headers::Forwarded;
 use super::intent::FormToken;
 use super::proxy::{self, Way};
 use super::{App, Entrance, access, board, egress, follow, models, reply, roles, runs, telemetry};
+use crate::auth::Pass;
 use crate::brain;
 use crate::knowledge::{self, Scope, Writer};
 use crate::observe::Via;
 use crate::sandboxes::errors;
 use crate::sandboxes::policy::Op;
+
+/// The nacre command, here or elsewhere. The pages of a sandbox share the owner's origin and session, so a
+/// session shows nothing of that kind.
+pub(crate) struct Program;
+
+impl<S: Sync> FromRequestParts<S> for Program {
+    type Rejection = Failure;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Failure> {
+        let here = parts.extensions.get::<Entrance>() == Some(&Entrance::Unix);
+        let by_token =
+            || parts.extensions.get::<Pass>().is_some_and(|pass| pass.session().is_none());
+        if here || by_token() {
+            return Ok(Self);
+        }
+        Err(ApiError::new(ErrorKind::Permission, "this cannot be done from a browser")
+            .hint("use the nacre command")
+            .into())
+    }
+}
 
 /// An [`ApiError`] as a response.
 pub(crate) struct Failure(ApiError);
@@ -220,8 +242,10 @@ struct DoorPath {
     name: String,
 }
 
-/// The rest of the path, as it was sent, to that sandbox's supervisor.
+/// The rest of the path, as it was sent, to that sandbox's supervisor. Not for browsers: a page of one
+/// sandbox would read the files of all others, and what a run has left would be shown as our own.
 async fn door(
+    _: Program,
     State(app): Shared,
     Extension(entrance): Extension<Entrance>,
     Path(DoorPath { name }): Path<DoorPath>,

@@ -98,7 +98,7 @@ fn admit(app: &App, visitor: &Visitor, owner: Owner, parts: &Parts) -> Result<Pa
         return Err(Box::new(reply::sign_in_first(parts)));
     };
     let meant = guard::check_same_origin(parts, visitor).and_then(|()| match owner {
-        Owner::Gateway(Part::Control) => intent::check_not_a_script(parts),
+        Owner::Gateway(Part::Control) => intent::check_control(parts),
         Owner::Gateway(_) | Owner::Role(_) => Ok(()),
     });
     meant.map_err(|error| {
@@ -140,9 +140,9 @@ pub(super) fn admit_token(
     Ok(Pass::Token(token))
 }
 
-fn turned_away(app: &App, owner: Owner, parts: &Parts, why: Upgrade) {
+pub(super) fn turned_away(app: &App, owner: Owner, parts: &Parts, why: Upgrade) {
     if let Owner::Role(role) = owner {
-        app.observer.turned_away(Via::Role(role), &parts.headers, why);
+        app.observer.turned_away(Via::Role(role), parts.uri.path(), &parts.headers, why);
     }
 }
 

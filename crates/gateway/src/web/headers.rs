@@ -105,7 +105,7 @@ fn is_http(upgrade: &HeaderValue) -> bool {
 pub(crate) fn outward(headers: &mut HeaderMap, switching: bool, jar: Option<Jar>) {
     let upgrade = headers.get(UPGRADE).cloned().filter(|_| switching);
     remove_named(headers);
-    remove(headers, |name| is_hop_by_hop(name) || speaks_for_origin(name));
+    remove(headers, |name| is_hop_by_hop(name) || speaks_for_origin(name) || speaks_to_proxy(name));
     match jar {
         Some(jar) => jar.outward(headers),
         None => drop(headers.remove(SET_COOKIE)),
@@ -174,11 +174,37 @@ fn is_of_client(name: &HeaderName) -> bool {
     }
 }
 
-/// A sandbox shares its origin with the gateway and the other roles.
+/// A sandbox shares its origin with the gateway and the other roles, and browsers keep what these say for
+/// all of it. `Reporting-Endpoints` and `Activate-Storage-Access` stay: they are about one answer alone.
 fn speaks_for_origin(name: &HeaderName) -> bool {
     match *name {
         ALT_SVC | STRICT_TRANSPORT_SECURITY => true,
-        _ => matches!(name.as_str(), "clear-site-data" | "service-worker-allowed"),
+        _ => matches!(
+            name.as_str(),
+            "clear-site-data"
+                | "service-worker-allowed"
+                // Failed requests of every path would be told to whoever the app names.
+                | "nel"
+                | "report-to"
+                | "expect-ct"
+                | "public-key-pins"
+                | "public-key-pins-report-only"
+                | "origin-agent-cluster"
+                | "set-login"
+                // Requests to the origin wait until a session of the app's is renewed.
+                | "secure-session-registration"
+                | "sec-session-registration"
+        ),
+    }
+}
+
+/// Orders to a proxy before us, such as to answer with a file of its own. Only whether it gathers an
+/// answer before it passes it on is an app's to say.
+fn speaks_to_proxy(name: &HeaderName) -> bool {
+    match name.as_str() {
+        "x-accel-buffering" => false,
+        "x-sendfile" | "x-lighttpd-send-file" | "x-reproxy-url" => true,
+        name => name.starts_with("x-accel-"),
     }
 }
 
@@ -284,7 +310,41 @@ mod tests {
         ]);
         outward(&mut headers, false, None);
         assert_eq!(headers, map(&[("etag", "x")]));
+    }
 
+    #[test]
+    fn a_sandbox_speaks_neither_for_the_origin_nor_to_the_proxy_before_it() {
+        let kept = [
+            ("x-accel-buffering", "no"),
+            ("reporting-endpoints", "own=\"/reports\""),
+            ("activate-storage-access", "load"),
+        ];
+        let mut headers = map(&kept);
+        for name in [
+            "nel",
+            "report-to",
+            "expect-ct",
+            "public-key-pins",
+            "public-key-pins-report-only",
+            "origin-agent-cluster",
+            "set-login",
+            "secure-session-registration",
+            "sec-session-registration",
+            "x-accel-redirect",
+            "x-accel-expires",
+            "x-accel-limit-rate",
+            "x-sendfile",
+            "x-lighttpd-send-file",
+            "x-reproxy-url",
+        ] {
+            headers.insert(HeaderName::from_static(name), HeaderValue::from_static("x"));
+        }
+        outward(&mut headers, false, None);
+        assert_eq!(headers, map(&kept));
+    }
+
+    #[test]
+    fn a_page_of_a_sandbox_lets_go_of_ours() {
         let mut headers = map(&[("cross-origin-opener-policy", "same-origin; report-to=\"x\"")]);
         outward(&mut headers, false, None);
         assert_eq!(headers[&OPENER_POLICY], "same-origin-allow-popups");

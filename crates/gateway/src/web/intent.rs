@@ -3,8 +3,9 @@
 //!
 //! The pages that a sandbox serves have the gateway's origin, so an origin says nothing about them.
 //! What they cannot forge are the `Sec-Fetch-*` headers: a script's own requests are never
-//! navigations. So the control plane takes changes from a browser only as a form that somebody sent,
-//! with a token that is on the gateway's page and bound to the session.
+//! navigations. But a script can send a form, which is one. So the control plane takes changes from a
+//! browser at one path alone, where a form must carry a token that is on the gateway's page and bound
+//! to the session.
 
 use http::request::Parts;
 use http::{HeaderMap, HeaderName, Method};
@@ -13,15 +14,30 @@ use nacre_wire::{ApiError, ErrorKind};
 use crate::routes;
 use crate::secret::{SecretHash, hex};
 
+/// Where the forms of the control plane's pages go; what answers there looks at the token.
+pub(crate) const FORMS: &str = "/admin/sandboxes/page";
+
 const SEC_FETCH_MODE: &str = "sec-fetch-mode";
 const SEC_FETCH_DEST: &str = "sec-fetch-dest";
 /// Browsers send it with the script of a service worker, and scripts cannot leave it out.
 static SERVICE_WORKER: HeaderName = HeaderName::from_static("service-worker");
 
+/// Refuses a change of sandboxes that a session asks for in any other way than with a form of ours. The
+/// other calls are for programs, which have a token or come over the unix socket.
+pub(crate) fn check_control(parts: &Parts) -> Result<(), ApiError> {
+    check_not_a_script(parts)?;
+    let is_form = parts.method == Method::POST && parts.uri.path() == FORMS;
+    if is_form || only_reads(parts) {
+        return Ok(());
+    }
+    let message = "a browser changes sandboxes with the forms of /admin/sandboxes alone";
+    Err(ApiError::new(ErrorKind::Permission, message)
+        .hint("use those or the nacre command; a program shows a token, see nacre token create"))
+}
+
 /// Refuses a change that a script of some page asks for.
 pub(crate) fn check_not_a_script(parts: &Parts) -> Result<(), ApiError> {
-    let safe = matches!(parts.method, Method::GET | Method::HEAD | Method::OPTIONS);
-    if safe && !parts.headers.contains_key(http::header::UPGRADE) {
+    if only_reads(parts) {
         return Ok(());
     }
     if is_from_script(&parts.headers) {
@@ -32,6 +48,11 @@ pub(crate) fn check_not_a_script(parts: &Parts) -> Result<(), ApiError> {
         .hint("use the page at /admin/sandboxes, or the nacre command"));
     }
     Ok(())
+}
+
+fn only_reads(parts: &Parts) -> bool {
+    let safe = matches!(parts.method, Method::GET | Method::HEAD | Method::OPTIONS);
+    safe && !parts.headers.contains_key(http::header::UPGRADE)
 }
 
 /// A service worker answers for everything below the folder of its script. One that could stand in for
@@ -83,13 +104,41 @@ mod tests {
     use super::*;
     use http::Request;
 
-    fn check(method: &str, headers: &[(&str, &str)], expected: bool) {
-        let mut request = Request::builder().method(method).uri("/admin/sandboxes/swap");
+    fn parts(method: &str, path: &str, headers: &[(&str, &str)]) -> Parts {
+        let mut request = Request::builder().method(method).uri(path);
         for (name, value) in headers {
             request = request.header(*name, *value);
         }
-        let (parts, ()) = request.body(()).unwrap().into_parts();
-        assert_eq!(check_not_a_script(&parts).is_ok(), expected, "{method} {headers:?}");
+        request.body(()).unwrap().into_parts().0
+    }
+
+    fn check(method: &str, headers: &[(&str, &str)], expected: bool) {
+        let form = parts(method, FORMS, headers);
+        assert_eq!(check_not_a_script(&form).is_ok(), expected, "{method} {headers:?}");
+        assert_eq!(check_control(&form).is_ok(), expected, "{method} {headers:?}");
+    }
+
+    #[test]
+    fn a_change_goes_to_where_tokens_are_looked_at() {
+        let sent = [("sec-fetch-mode", "navigate"), ("sec-fetch-dest", "document")];
+        for headers in [&sent[..], &[]] {
+            for (method, path, expected) in [
+                ("POST", "/admin/sandboxes/page", true),
+                ("POST", "/admin/sandboxes/page?x", true),
+                ("PUT", "/admin/sandboxes/page", false),
+                ("POST", "/admin/sandboxes/page/", false),
+                ("POST", "/admin/sandboxes/%70age", false),
+                ("POST", "/admin/sandboxes/swap", false),
+                ("POST", "/admin/sandboxes", false),
+                ("DELETE", "/admin/sandboxes/dev", false),
+                ("GET", "/admin/sandboxes/roles", true),
+            ] {
+                let asked = parts(method, path, headers);
+                assert_eq!(check_control(&asked).is_ok(), expected, "{method} {path} {headers:?}");
+            }
+        }
+        let socket = parts("GET", "/admin/sandboxes/live/door/ws", &[("upgrade", "websocket")]);
+        assert!(check_control(&socket).is_err());
     }
 
     #[test]

@@ -57,7 +57,7 @@ use crate::auth::Auth;
 use crate::brain::Brain;
 use crate::desktop::Desktop;
 use crate::knowledge::Knowledge;
-use crate::observe::{Observer, Via};
+use crate::observe::{Observer, Upgrade, Via};
 use crate::provider::{Caller, Models};
 use crate::relayed::Tickets;
 use crate::routes::{Owner, Part, Role};
@@ -65,7 +65,7 @@ use crate::runs::Runs;
 use crate::sandboxes::Sandboxes;
 use crate::sandboxes::roles::Tie;
 use away::Asker;
-pub(crate) use control::{Answer, Failure};
+pub(crate) use control::{Answer, Program};
 use decide::{Passage, Step};
 use intent::FormToken;
 use lean::Begun;
@@ -204,6 +204,7 @@ impl Site {
         // What has begun ends where it began, also when the role has moved meanwhile.
         let begun = request.extensions().get::<Begun>().map(|begun| begun.sandbox.clone());
         let Some(sandbox) = begun.or_else(|| self.app.sandboxes.by_role(role)) else {
+            self.nobody_there(role, &request);
             return match role {
                 Role::Dev => nothing_here(&request),
                 Role::Live => {
@@ -233,6 +234,12 @@ impl Site {
         let response = proxy::forward(way, passage.path, forwarded, request).await;
         self.app.sandboxes.count(role, &sandbox, upgrade, response.status().as_u16());
         response
+    }
+
+    /// No sandbox has the role.
+    fn nobody_there(&self, role: Role, request: &Request<Body>) {
+        let (path, headers) = (request.uri().path(), request.headers());
+        self.app.observer.turned_away(Via::Role(role), path, headers, Upgrade::Unavailable);
     }
 }
 

@@ -19,7 +19,7 @@ use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 
 use super::away::{self, Asker};
 use super::cookies::Jar;
-use super::decide::{admit_token, bearer};
+use super::decide::{admit_token, bearer, turned_away};
 use super::enter::cookie::Cookie;
 use super::form::Form;
 use super::headers::{self, Forwarded};
@@ -27,7 +27,7 @@ use super::proxy::{self, Way};
 use super::visitor::{PortHost, Visitor};
 use super::{Site, guard, reply, until};
 use crate::auth::Pass;
-use crate::observe::Via;
+use crate::observe::{Upgrade, Via};
 use crate::routes::Owner;
 use crate::secret::{Secret, SecretHash, hex};
 
@@ -82,10 +82,15 @@ impl Site {
         let session = Cookie::Port
             .found(&parts.headers, visitor.secure)
             .find_map(|hash| auth.ports.check(hash, place, &auth.sessions));
+        let owner = Owner::Role(place.role);
         let Some(session) = session else {
+            turned_away(&self.app, owner, parts, Upgrade::Unauthenticated);
             return Err(Box::new(self.send_to_door(visitor, place, parts)));
         };
-        guard::check_same_origin(parts, visitor).map_err(|e| Box::new(reply::error(&e)))?;
+        guard::check_same_origin(parts, visitor).map_err(|error| {
+            turned_away(&self.app, owner, parts, Upgrade::Origin);
+            Box::new(reply::error(&error))
+        })?;
         Ok(Pass::Session(session))
     }
 
@@ -145,6 +150,7 @@ impl Site {
         let PortHost { port, role } = place;
         let sandboxes = &self.app.sandboxes;
         let Some(sandbox) = sandboxes.by_role(role) else {
+            self.nobody_there(role, &request);
             let message = format!("there is no {} sandbox", role.as_str());
             let navigation = reply::is_navigation(request.method(), request.headers());
             let error = ApiError::new(ErrorKind::Unavailable, message);

@@ -14,6 +14,7 @@ use hyper::body::Incoming;
 use hyper::server::conn::{http1, http2};
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use rustix::net::sockopt;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream, UnixListener};
 use tokio_rustls::TlsAcceptor;
@@ -35,6 +36,13 @@ const STREAM_WINDOW: u32 = 1024 * 1024;
 const CONNECTION_WINDOW: u32 = 4 * 1024 * 1024;
 /// A peer that vanished without a word is noticed by this.
 const PING_EVERY: Duration = Duration::from_secs(30);
+/// And by this where nothing is said for long, such as on a socket of an app that has nothing to say: two
+/// minutes later it is let go. What was sent and not confirmed the system gives up by itself, after a
+/// quarter of an hour. Sooner (`TCP_USER_TIMEOUT`) would end a client as well that does not read for a
+/// while, such as a film that is paused.
+const IDLE: Duration = Duration::from_secs(60);
+const PROBE_EVERY: Duration = Duration::from_secs(15);
+const PROBES: u32 = 4;
 /// After a failed accept (such as no file descriptors left), so that the loop does not spin.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
@@ -63,6 +71,9 @@ impl Server {
                 Ok((stream, peer)) => {
                     // Small frames (keystrokes) must not wait for full packets.
                     let _ = stream.set_nodelay(true);
+                    if let Err(error) = keep_looking(&stream) {
+                        tracing::debug!(%error, "a connection is not looked after");
+                    }
                     match stream.into_std() {
                         Ok(stream) => self.serve_on(&lanes, stream, peer, tls.clone()),
                         Err(error) => self.accept_failed(&error).await,
@@ -200,6 +211,13 @@ impl Server {
             tracing::debug!(%error, "a connection ended early");
         }
     }
+}
+
+fn keep_looking(stream: &TcpStream) -> rustix::io::Result<()> {
+    sockopt::set_tcp_keepidle(stream, IDLE)?;
+    sockopt::set_tcp_keepintvl(stream, PROBE_EVERY)?;
+    sockopt::set_tcp_keepcnt(stream, PROBES)?;
+    sockopt::set_socket_keepalive(stream, true)
 }
 
 /// Binding, with an error that names the address.

@@ -78,6 +78,61 @@ async fn everything_can_be_done_with_forms_alone() {
     assert!(act("action=fly").await.contains("no such action"));
 }
 
+/// What a script cannot ask for itself it can put into a form, which is then a navigation.
+#[tokio::test]
+async fn a_form_that_an_app_submits_changes_nothing() {
+    let host = Host::start().await;
+    host.make_dev().await;
+    let (before, cookie, origin) = (host.list().await, host.sign_in().await, host.origin());
+    for (path, body) in [
+        ("swap", ""),
+        ("swap", r#"{"force":true,"x":"="}"#),
+        ("dev/reset?force=true", ""),
+        ("live/stop", ""),
+        ("live/restart", ""),
+        ("providers/stop", ""),
+        ("", ""),
+        ("runs", r#"{"task":"spend","x":"="}"#),
+        ("conductor/conversations", ""),
+        ("page", "action=stop&name=live"),
+        ("page", "token=&action=stop&name=live"),
+    ] {
+        let path = format!("/admin/sandboxes/{path}");
+        let headers = [
+            ("cookie", cookie.as_str()),
+            ("origin", origin.as_str()),
+            ("content-type", "text/plain"),
+            ("sec-fetch-site", "same-origin"),
+            NAVIGATES[0],
+            NAVIGATES[1],
+            NAVIGATES[2],
+        ];
+        // Over plain http a browser does not say what it is.
+        for headers in [&headers[..], &headers[..3]] {
+            let request = host.build("POST", path.trim_end_matches('/'), headers, body.into());
+            assert_eq!(host.send(request).await.status(), StatusCode::FORBIDDEN, "{path}");
+        }
+    }
+    assert_eq!(host.list().await, before);
+}
+
+#[tokio::test]
+async fn no_page_reads_through_the_door_of_another_sandbox() {
+    let host = Host::start().await;
+    host.create("other").await;
+    let (cookie, origin) = (host.sign_in().await, host.origin());
+    let headers = [("cookie", cookie.as_str()), ("origin", origin.as_str())];
+    for path in ["live/door", "other/door/", "other/door/supervisor/files/read?path=a"] {
+        let path = format!("/admin/sandboxes/{path}");
+        for extra in [&NAVIGATES[..], &[("sec-fetch-mode", "cors")], &[]] {
+            let headers = [&headers[..], extra].concat();
+            let answer = host.get(&path, &headers).await;
+            assert_eq!(answer.status, StatusCode::FORBIDDEN, "{path}");
+            assert!(answer.text().contains("this cannot be done from a browser"));
+        }
+    }
+}
+
 #[tokio::test]
 async fn a_script_of_a_page_changes_nothing_and_gets_no_token() {
     let host = Host::start().await;

@@ -60,7 +60,7 @@ impl Host {
         Self::make(world, RawGatewayConfig::default(), change).await
     }
 
-    async fn make(
+    pub(crate) async fn make(
         world: FakeDriver,
         raw: RawGatewayConfig,
         change: impl FnOnce(&mut GatewayConfig),

@@ -11,6 +11,7 @@ mod egress;
 mod framing;
 mod host;
 mod hostile;
+mod http2;
 mod knowledge;
 mod lean;
 mod lifecycle;

@@ -245,6 +245,28 @@ async fn a_page_built_for_another_runtime_is_an_alert() {
 #[derive(Clone, Default)]
 struct Lines(Arc<Mutex<Vec<String>>>);
 
+impl Lines {
+    /// Under nextest each test is a process of its own; elsewhere they share what is installed once.
+    fn install() -> Self {
+        static LINES: OnceLock<Lines> = OnceLock::new();
+        let lines = LINES.get_or_init(|| {
+            let lines = Self::default();
+            tracing::subscriber::set_global_default(lines.clone()).unwrap();
+            lines
+        });
+        lines.clone()
+    }
+
+    async fn until(&self, expected: &str) {
+        within(expected, async {
+            while !self.0.lock().unwrap().iter().any(|line| line == expected) {
+                tokio::task::yield_now().await;
+            }
+        })
+        .await;
+    }
+}
+
 impl Subscriber for Lines {
     fn register_callsite(&self, _: &'static Metadata<'static>) -> Interest {
         Interest::sometimes()
@@ -349,4 +371,31 @@ async fn seed_001_a_failed_websocket_upgrade_is_told_with_role_and_path() {
              outcome=\"sandbox_unavailable\" status=503 "
         ))
         .await;
+}
+
+#[tokio::test]
+async fn seed_001_a_refused_upgrade_is_told_with_role_and_path() {
+    let lines = lines();
+    let host = Host::start().await;
+    let (cookie, origin) = (host.sign_in().await, host.origin());
+    let socket = [("connection", "upgrade"), ("upgrade", "websocket")];
+    let ours = [socket[0], socket[1], ("cookie", &cookie), ("origin", &origin)];
+    let told = async |path: &str, headers: &[(&str, &str)], expected: &str| {
+        host.get(&format!("{path}?token=secret"), headers).await;
+        lines.until(&format!("message=upgrade path=\"{path}\" {expected} ")).await;
+    };
+    told("/_dioxus", &socket, r#"role="live" outcome="unauthenticated""#).await;
+    told("/dev/_dioxus", &socket, r#"role="dev" outcome="unauthenticated""#).await;
+    let token = [socket[0], socket[1], ("authorization", "Bearer nacre_0000")];
+    told("/dev/ws/a", &token, r#"role="dev" outcome="unauthenticated""#).await;
+    let evil = [ours[0], ours[1], ours[2], ("origin", "http://evil.example")];
+    told("/ws/room", &evil, r#"role="live" outcome="origin""#).await;
+    told("/dev/ws", &ours, r#"role="dev" outcome="sandbox_unavailable""#).await;
+    assert!(!lines.0.lock().unwrap().concat().contains("secret"));
+
+    let long = format!("/{}", "x".repeat(5000));
+    host.get(&long, &socket).await;
+    let cut = &long[..256];
+    let line = format!("message=upgrade path=\"{cut}\" role=\"live\" outcome=\"unauthenticated\" ");
+    lines.until(&line).await;
 }

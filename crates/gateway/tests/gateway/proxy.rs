@@ -8,6 +8,7 @@ use hyper_util::rt::TokioIo;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use crate::host::Host;
+use crate::raw::Stage;
 
 #[tokio::test]
 async fn the_sandbox_sees_the_request_but_no_secret() {
@@ -138,6 +139,25 @@ async fn a_sandbox_that_is_down_says_so() {
     let call = host.get("/supervisor/health", &[("cookie", &cookie)]).await;
     assert_eq!(call.status, StatusCode::SERVICE_UNAVAILABLE);
     assert!(call.text().contains(r#""kind":"unavailable""#), "{}", call.text());
+}
+
+/// The page asks again until somebody else answers, with whatever status.
+#[tokio::test]
+async fn an_app_that_is_not_ready_is_told_from_a_computer_that_is_away() {
+    let stage = Stage::set().await;
+    let mut client = stage.asks("HEAD /", "").await;
+    let (_, mut app) = stage.arrives().await;
+    app.send("HTTP/1.1 503 Service Unavailable\r\ncontent-length: 9\r\n\r\n").await;
+    let head = client.head().await;
+    assert!(head.starts_with("HTTP/1.1 503 ") && !head.contains("x-nacre-away"), "{head}");
+
+    stage.host.operate("live", "stop").await.unwrap();
+    let mut client = stage.asks("HEAD /", "").await;
+    let head = client.head().await;
+    assert!(head.starts_with("HTTP/1.1 503 ") && head.contains("x-nacre-away"), "{head}");
+    let mut client = stage.asks("GET /", "accept: text/html\r\nconnection: close\r\n").await;
+    let (page, _) = client.rest().await;
+    assert!(page.contains("headers.has(\"x-nacre-away\")"), "{page}");
 }
 
 #[tokio::test]

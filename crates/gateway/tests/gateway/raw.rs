@@ -15,15 +15,12 @@ use crate::host::Host;
 /// Long enough for a busy machine, and never waited for by a test that passes.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
 
-/// A signed-in client's view of a gateway whose live sandbox is played by the test.
-pub(crate) struct Stage {
-    pub(crate) host: Host,
-    cookie: String,
-    doors: Mutex<UnboundedReceiver<(String, Wire<DuplexStream>)>>,
-}
+/// What comes through the doors of sandboxes that are played by the test.
+pub(crate) struct Doors(Mutex<UnboundedReceiver<(String, Wire<DuplexStream>)>>);
 
-impl Stage {
-    pub(crate) async fn set() -> Self {
+impl Doors {
+    /// And the world that these sandboxes are in.
+    pub(crate) fn build() -> (FakeDriver, Self) {
         let (sender, doors) = unbounded_channel();
         let world = FakeDriver::new(Arc::new(move |_, stream| {
             let sender = sender.clone();
@@ -43,9 +40,33 @@ impl Stage {
                 std::future::pending::<()>().await;
             })
         }));
+        (world, Self(Mutex::new(doors)))
+    }
+
+    /// The head of the first request on the next new connection through a door.
+    pub(crate) async fn arrives(&self) -> (String, Wire<DuplexStream>) {
+        let mut doors = self.0.lock().await;
+        within("a request arrives", doors.recv()).await.unwrap()
+    }
+
+    pub(crate) async fn nothing_arrived(&self) -> bool {
+        self.0.lock().await.is_empty()
+    }
+}
+
+/// A signed-in client's view of a gateway whose live sandbox is played by the test.
+pub(crate) struct Stage {
+    pub(crate) host: Host,
+    cookie: String,
+    doors: Doors,
+}
+
+impl Stage {
+    pub(crate) async fn set() -> Self {
+        let (world, doors) = Doors::build();
         let host = Host::start_in(world).await;
         let cookie = host.sign_in().await;
-        Self { host, cookie, doors: Mutex::new(doors) }
+        Self { host, cookie, doors }
     }
 
     /// A connection to the gateway.
@@ -69,10 +90,8 @@ impl Stage {
         )
     }
 
-    /// The head of the first request on the next new connection through the door.
     pub(crate) async fn arrives(&self) -> (String, Wire<DuplexStream>) {
-        let mut doors = self.doors.lock().await;
-        within("a request arrives", doors.recv()).await.unwrap()
+        self.doors.arrives().await
     }
 }
 

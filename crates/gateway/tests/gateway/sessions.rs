@@ -5,13 +5,14 @@ use std::time::Duration;
 use futures_util::StreamExt;
 use http::StatusCode;
 use nacre_gateway::{RawGatewayConfig, SessionLimits};
-use nacre_wire::access::{SESSION_ENDED, SESSION_ENDED_REASON};
+use nacre_wire::access::{SESSION_ENDED, SESSION_ENDED_REASON, Scope};
 use tokio_tungstenite::tungstenite::Message;
 
 use crate::browser::Browser;
 use crate::host::Host;
 use crate::raw::{Stage, within};
-use crate::swap::open;
+use crate::swap::{open, open_with};
+use crate::tokens;
 
 pub(crate) async fn revoke_all(host: &Host) {
     for session in host.sessions().await.sessions {
@@ -43,9 +44,12 @@ async fn a_session_is_listed_and_revoked() {
 async fn sockets_are_closed_with_the_documented_code_when_their_session_is_revoked() {
     let host = Host::start().await;
     let cookie = host.sign_in().await;
+    let token = tokens::make(&host, "a", &[Scope::Admin]).await;
     let live = open(&host, &cookie, "/ws").await;
-    let door = open(&host, &cookie, "/admin/sandboxes/live/door/ws").await;
+    let by_name = "/admin/sandboxes/live/door/ws";
+    let door = open_with(&host, ("authorization", &token), by_name).await;
     revoke_all(&host).await;
+    host.admin().delete("/admin/sandboxes/tokens/a").await.unwrap();
     for mut socket in [live, door] {
         let last = within("a close frame comes", socket.next()).await.unwrap().unwrap();
         let Message::Close(Some(close)) = last else { panic!("not closed: {last:?}") };

@@ -1,9 +1,11 @@
 //! Who gets in from a browser.
 
 use http::StatusCode;
+use nacre_wire::access::Scope;
 use nacre_wire::control::{CreateSandbox, SandboxInfo};
 
 use crate::host::Host;
+use crate::tokens;
 
 const HTML: (&str, &str) = ("accept", "text/html,application/xhtml+xml");
 
@@ -93,9 +95,10 @@ async fn a_foreign_page_changes_nothing() {
     assert_eq!(answer.status, StatusCode::FORBIDDEN);
     assert_eq!(host.states().await, ["live Running"]);
 
+    // Pages of sandboxes have this origin too: what changes is a form of ours, with its token.
     let answer = host.request("POST", stop, &[cookie, ("origin", &origin)]).await;
-    assert_eq!(answer.status, StatusCode::OK);
-    assert_eq!(host.states().await, ["live Stopped"]);
+    assert_eq!(answer.status, StatusCode::FORBIDDEN);
+    assert_eq!(host.states().await, ["live Running"]);
 }
 
 #[tokio::test]
@@ -116,17 +119,17 @@ async fn a_name_that_was_rebound_to_this_machine_is_refused() {
 async fn what_reaches_into_the_host_is_not_for_browsers() {
     let host = Host::start().await;
     let (cookie, origin) = (host.sign_in().await, host.origin());
-    let headers = [("cookie", cookie.as_str()), ("origin", origin.as_str())];
-    for path in ["/admin/sandboxes/gateway/sign-in-link", "/admin/sandboxes/gateway/shutdown"] {
-        assert_eq!(
-            host.request("POST", path, &headers).await.status,
-            StatusCode::FORBIDDEN,
-            "{path}"
-        );
+    let session = [("cookie", cookie.as_str()), ("origin", origin.as_str())];
+    let token = tokens::make(&host, "admin", &[Scope::Admin]).await;
+    for headers in [&session[..], &[("authorization", token.as_str())]] {
+        for path in ["/admin/sandboxes/gateway/sign-in-link", "/admin/sandboxes/gateway/shutdown"] {
+            let answer = host.request("POST", path, headers).await;
+            assert_eq!(answer.status, StatusCode::FORBIDDEN, "{path}");
+        }
+        let body = r#"{"name":"spy","rootfs":"/"}"#;
+        let request = host.build("POST", "/admin/sandboxes", headers, body.into());
+        assert_eq!(host.send(request).await.status(), StatusCode::FORBIDDEN);
     }
-    let body = r#"{"name":"spy","rootfs":"/"}"#;
-    let request = host.build("POST", "/admin/sandboxes", &headers, body.into());
-    assert_eq!(host.send(request).await.status(), StatusCode::FORBIDDEN);
 
     let wanted = CreateSandbox {
         name: Some("ok".to_owned()),

@@ -5,12 +5,14 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Instant;
 
 use futures_util::{SinkExt, StreamExt};
-use nacre_wire::roles::{ROLE_MOVED, SwapRequest, Swapped};
+use nacre_wire::access::Scope;
+use nacre_wire::roles::{ROLE_MOVED, SwapKind, SwapRequest, Swapped};
 use tokio_tungstenite::WebSocketStream;
 use tokio_tungstenite::tungstenite::Message;
 use tokio_tungstenite::tungstenite::handshake::client::generate_key;
 
 use crate::host::Host;
+use crate::tokens;
 use crate::world::{HELD, until_waiting};
 
 const SWAP: &str = "/admin/sandboxes/swap";
@@ -41,11 +43,20 @@ pub(crate) async fn open(
     cookie: &str,
     path: &str,
 ) -> WebSocketStream<tokio::net::TcpStream> {
+    open_with(host, ("cookie", cookie), path).await
+}
+
+/// With a cookie or a token.
+pub(crate) async fn open_with(
+    host: &Host,
+    shown: (&str, &str),
+    path: &str,
+) -> WebSocketStream<tokio::net::TcpStream> {
     let stream = tokio::net::TcpStream::connect(host.address).await.unwrap();
     let request = http::Request::get(format!("ws://{}{path}", host.address))
         .header("host", host.address.to_string())
         .header("origin", host.origin())
-        .header("cookie", cookie)
+        .header(shown.0, shown.1)
         .header("connection", "upgrade")
         .header("upgrade", "websocket")
         .header("sec-websocket-version", "13")
@@ -112,9 +123,11 @@ async fn sockets_of_both_roles_are_closed_with_the_documented_code_and_reconnect
 /// Who asked for a sandbox and not for a role stays with it.
 #[tokio::test]
 async fn a_connection_through_the_door_of_a_sandbox_is_not_moved() {
-    let (host, cookie) = twins().await;
+    let (host, _) = twins().await;
     let id = host.info("live").await.id;
-    let mut door = open(&host, &cookie, &format!("/admin/sandboxes/{id}/door/ws")).await;
+    let token = tokens::make(&host, "admin", &[Scope::Admin]).await;
+    let path = format!("/admin/sandboxes/{id}/door/ws");
+    let mut door = open_with(&host, ("authorization", &token), &path).await;
     host.swap(FORWARD).await.unwrap();
     door.send(Message::text("still")).await.unwrap();
     assert_eq!(door.next().await.unwrap().unwrap(), Message::text("still"));

@@ -10,6 +10,7 @@ use http::{HeaderMap, Request, StatusCode, Version};
 use http_body_util::BodyExt;
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use nacre_gateway::{RawGatewayConfig, TlsFiles};
+use nacre_sandbox::fake::FakeDriver;
 use rustls::pki_types::{CertificateDer, ServerName};
 use rustls::{ClientConfig, RootCertStore};
 use tokio::io::AsyncReadExt;
@@ -21,9 +22,10 @@ use tokio_tungstenite::tungstenite::client::IntoClientRequest;
 
 use crate::host::{Answer, Host};
 use crate::raw::Wire;
+use crate::world::world;
 
 const OWNER: &str = "did:web:alice.example.net";
-const NAME: &str = "pc.example";
+pub(crate) const NAME: &str = "pc.example";
 
 /// A certificate for [`NAME`] in that directory.
 fn renew(directory: &Path) -> CertificateDer<'static> {
@@ -33,7 +35,7 @@ fn renew(directory: &Path) -> CertificateDer<'static> {
     made.cert.der().clone()
 }
 
-struct Secure {
+pub(crate) struct Secure {
     host: Host,
     files: tempfile::TempDir,
     certificate: CertificateDer<'static>,
@@ -41,6 +43,10 @@ struct Secure {
 
 impl Secure {
     async fn start() -> Self {
+        Self::start_in(world()).await
+    }
+
+    pub(crate) async fn start_in(world: FakeDriver) -> Self {
         let files = tempfile::tempdir().unwrap();
         let certificate = renew(files.path());
         let raw = RawGatewayConfig {
@@ -50,7 +56,7 @@ impl Secure {
             tls_key: Some(files.path().join("key.pem")),
             ..Default::default()
         };
-        let host = Host::start_as(raw, |config| {
+        let host = Host::make(world, raw, |config| {
             if let Some(TlsFiles { look_every, .. }) = &mut config.tls {
                 *look_every = Duration::from_millis(10);
             }
@@ -78,6 +84,11 @@ impl Secure {
         TlsConnector::from(Arc::new(config)).connect(name, stream).await
     }
 
+    /// For HTTP/2 by hand.
+    pub(crate) async fn connect_h2(&self) -> TlsStream<TcpStream> {
+        self.connect(&self.certificate, &[b"h2"]).await.unwrap()
+    }
+
     /// Over HTTP/2.
     async fn ask(&self, request: Request<Body>) -> Answer {
         let stream = self.connect(&self.certificate, &[b"h2", b"http/1.1"]).await.unwrap();
@@ -101,7 +112,7 @@ impl Secure {
         self.ask(request.body(Body::empty()).unwrap()).await
     }
 
-    async fn sign_in(&self) -> String {
+    pub(crate) async fn sign_in(&self) -> String {
         let welcome = self.get(&self.host.link_below(&format!("https://{NAME}")).await, &[]).await;
         cookie(&welcome.headers)
     }
@@ -155,7 +166,7 @@ async fn a_body_passes_through_http_2_both_ways() {
 #[tokio::test]
 async fn http_2_offers_no_sockets_and_http_1_has_them() {
     let secure = Secure::start().await;
-    let stream = secure.connect(&secure.certificate, &[b"h2"]).await.unwrap();
+    let stream = secure.connect_h2().await;
     let (sender, mut connection) = h2::client::handshake(stream).await.unwrap();
     // The settings of the other side come first; a ping is answered after them.
     let mut ping = connection.ping_pong().unwrap();

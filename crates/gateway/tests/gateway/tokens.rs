@@ -4,12 +4,12 @@ use futures_util::StreamExt;
 use http::StatusCode;
 use nacre_wire::access::{CreateToken, MadeToken, SESSION_ENDED, Scope};
 use tokio_tungstenite::tungstenite::Message;
-use tokio_tungstenite::tungstenite::handshake::client::generate_key;
 
 use crate::host::Host;
 use crate::raw::within;
+use crate::swap::open_with;
 
-async fn make(host: &Host, name: &str, scopes: &[Scope]) -> String {
+pub(crate) async fn make(host: &Host, name: &str, scopes: &[Scope]) -> String {
     let wanted = CreateToken { name: name.to_owned(), scopes: scopes.to_vec(), expires_in_s: None };
     let made: MadeToken = host.admin().post_json("/admin/sandboxes/tokens", &wanted).await.unwrap();
     format!("Bearer {}", made.token)
@@ -74,17 +74,7 @@ async fn a_wrong_token_is_no_session_and_an_apps_own_is_none_of_ours() {
 async fn what_a_token_has_open_ends_with_it() {
     let host = Host::start().await;
     let token = make(&host, "a", &[Scope::Live]).await;
-    let stream = tokio::net::TcpStream::connect(host.address).await.unwrap();
-    let request = http::Request::get(format!("ws://{}/ws", host.address))
-        .header("host", host.address.to_string())
-        .header("authorization", &token)
-        .header("connection", "upgrade")
-        .header("upgrade", "websocket")
-        .header("sec-websocket-version", "13")
-        .header("sec-websocket-key", generate_key())
-        .body(())
-        .unwrap();
-    let (mut socket, _) = tokio_tungstenite::client_async(request, stream).await.unwrap();
+    let mut socket = open_with(&host, ("authorization", &token), "/ws").await;
     host.admin().delete("/admin/sandboxes/tokens/a").await.unwrap();
     let last = within("a close frame comes", socket.next()).await.unwrap().unwrap();
     assert!(matches!(last, Message::Close(Some(close)) if u16::from(close.code) == SESSION_ENDED));

@@ -1,6 +1,6 @@
 //! Protocols other than HTTP through the gateway: bytes, and the end of each direction.
 
-use crate::raw::Stage;
+use crate::raw::{Stage, within};
 
 const ASK: &str = "connection: keep-alive, Upgrade\r\nupgrade: chat\r\n";
 const SWITCH: &str =
@@ -97,4 +97,33 @@ async fn much_passes_both_ways_at_once() {
     );
     crate::raw::within("all of it arrives", moved).await.unwrap();
     assert!(got_a == a && got_b == b);
+}
+
+/// What the kernel waits for on the gateway's side of that connection, as `/proc/net/tcp` has it.
+fn timer(gateway: std::net::SocketAddr, client: std::net::SocketAddr) -> Option<String> {
+    let table = std::fs::read_to_string("/proc/net/tcp").unwrap();
+    let port = |text: &str| u16::from_str_radix(text.split_once(':').unwrap().1, 16).unwrap();
+    table.lines().skip(1).find_map(|line| {
+        let fields: Vec<_> = line.split_whitespace().collect();
+        let ours = (port(fields[1]), port(fields[2])) == (gateway.port(), client.port());
+        ours.then(|| fields[5].split(':').next().unwrap().to_owned())
+    })
+}
+
+#[tokio::test]
+async fn a_client_that_says_nothing_is_looked_for() {
+    const KEEPALIVE: &str = "02";
+    let stage = Stage::set().await;
+    let mut client = stage.asks("GET /chat", ASK).await;
+    let (_, mut app) = stage.arrives().await;
+    app.send(SWITCH).await;
+    client.head().await;
+    let (gateway, address) = (stage.host.address, client.0.local_addr().unwrap());
+    // Until what was sent is confirmed there is another timer.
+    within("the connection is looked after", async {
+        while timer(gateway, address).as_deref() != Some(KEEPALIVE) {
+            tokio::task::yield_now().await;
+        }
+    })
+    .await;
 }

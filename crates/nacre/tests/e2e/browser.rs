@@ -21,6 +21,8 @@ pub(crate) struct Browser {
     /// What it calls the computer.
     host: String,
     session: Option<String>,
+    /// Of one that is a program.
+    token: Option<String>,
 }
 
 pub(crate) struct Answer {
@@ -41,13 +43,21 @@ impl Browser {
     pub(crate) fn stranger(computer: &TestComputer) -> Self {
         let url = computer.json(&["status", "--json"])["url"].as_str().unwrap().to_owned();
         let host = url.strip_prefix("http://").unwrap().to_owned();
-        Self { address: host.parse().unwrap(), host, session: None }
+        Self { address: host.parse().unwrap(), host, session: None, token: None }
     }
 
     /// The same browser at another name of the computer.
     pub(crate) fn as_localhost(&self) -> Self {
         let host = format!("localhost:{}", self.address.port());
-        Self { address: self.address, host, session: self.session.clone() }
+        let (session, token) = (self.session.clone(), self.token.clone());
+        Self { address: self.address, host, session, token }
+    }
+
+    /// No browser at all: it shows a token.
+    pub(crate) fn program(computer: &TestComputer) -> Self {
+        let made = ["token", "create", "--name", "program", "--scope", "admin", "--json"];
+        let made = computer.json(&made)["token"].as_str().unwrap().to_owned();
+        Self { token: Some(format!("Bearer {made}")), ..Self::stranger(computer) }
     }
 
     pub(crate) async fn of_the_owner(computer: &TestComputer) -> Self {
@@ -114,6 +124,9 @@ impl Browser {
         headers.insert("origin", self.origin().parse().unwrap());
         if let Some(session) = &self.session {
             headers.insert("cookie", session.parse().unwrap());
+        }
+        if let Some(token) = &self.token {
+            headers.insert("authorization", token.parse().unwrap());
         }
         let stream = TcpStream::connect(self.address).await.unwrap();
         match tokio_tungstenite::client_async(request, stream).await {

@@ -33,6 +33,12 @@ impl Owners {
     }
 }
 
+struct Askers {
+    browser: Browser,
+    /// Who may ask for a sandbox by its name.
+    program: Browser,
+}
+
 const AT_FIRST: Owners = Owners { live: "live", dev: "dev" };
 const SWAPPED: Owners = Owners { live: "dev", dev: "live" };
 
@@ -78,18 +84,18 @@ pub(crate) async fn until_ready(browser: &Browser, path: &str) {
 
 /// Every row of the contract, over HTTP and over WebSocket. Paths of `live` are asked for below
 /// `/dev` as well, where they are the same paths of `dev`.
-async fn every_row_has_its_owner(browser: &Browser, owners: &Owners) {
+async fn every_row_has_its_owner(by: &Askers, owners: &Owners) {
     for row in TABLE {
         for path in row.examples {
             match row.owner {
-                Owner::Gateway(part) => the_gateway_answers(browser, part, path).await,
+                Owner::Gateway(part) => the_gateway_answers(&by.browser, part, path).await,
                 Owner::Role(Role::Live) => {
-                    the_sandbox_answers(browser, owners, Role::Live, path).await;
+                    the_sandbox_answers(by, owners, Role::Live, path).await;
                     let below = format!("{}{path}", Role::Dev.prefix());
-                    the_sandbox_answers(browser, owners, Role::Dev, &below).await;
+                    the_sandbox_answers(by, owners, Role::Dev, &below).await;
                 }
                 Owner::Role(Role::Dev) => {
-                    the_sandbox_answers(browser, owners, Role::Dev, path).await;
+                    the_sandbox_answers(by, owners, Role::Dev, path).await;
                 }
             }
         }
@@ -112,7 +118,8 @@ async fn the_gateway_answers(browser: &Browser, part: Part, path: &str) {
     assert!(browser.socket(path).await.is_err(), "somebody opened a socket at {path}");
 }
 
-async fn the_sandbox_answers(browser: &Browser, owners: &Owners, role: Role, path: &str) {
+async fn the_sandbox_answers(by: &Askers, owners: &Owners, role: Role, path: &str) {
+    let Askers { browser, program } = by;
     let owner = owners.of(role);
     let seen = path.strip_prefix(role.prefix()).unwrap();
     if seen.starts_with("/supervisor/") {
@@ -139,7 +146,7 @@ async fn the_sandbox_answers(browser: &Browser, owners: &Owners, role: Role, pat
         // The supervisor's own; a run of it has an id.
         let mut by_path = browser.socket(path).await.unwrap();
         let by_name = format!("/admin/sandboxes/{}/door/ws", role.as_str());
-        let mut by_name = browser.socket(&by_name).await.unwrap();
+        let mut by_name = program.socket(&by_name).await.unwrap();
         assert_eq!(next(&mut by_path).await["run"], next(&mut by_name).await["run"], "{path}");
         return;
     }
@@ -214,13 +221,14 @@ fn strangers_get(
 #[tokio::test]
 async fn every_path_of_the_contract_has_its_owner() {
     let (computer, browser) = both_roles().await;
-    every_row_has_its_owner(&browser, &AT_FIRST).await;
+    let by = Askers { browser, program: Browser::program(&computer) };
+    every_row_has_its_owner(&by, &AT_FIRST).await;
     every_row_asks_strangers_for_what_it_needs(&computer).await;
     computer.ok(&["swap"]);
-    every_row_has_its_owner(&browser, &SWAPPED).await;
+    every_row_has_its_owner(&by, &SWAPPED).await;
     every_row_asks_strangers_for_what_it_needs(&computer).await;
     computer.ok(&["swap", "--rollback"]);
-    every_row_has_its_owner(&browser, &AT_FIRST).await;
+    every_row_has_its_owner(&by, &AT_FIRST).await;
 }
 
 #[tokio::test]

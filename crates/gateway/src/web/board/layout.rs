@@ -3,6 +3,7 @@
 use nacre_wire::roles::{Evidence, SwapCheck};
 
 use super::Note;
+use crate::web::intent::FORMS;
 use crate::web::pages::escape;
 
 const STYLE: &str = include_str!("board.css");
@@ -63,7 +64,7 @@ impl Forms {
                 format!("<input type=\"hidden\" name=\"{field}\" value=\"{}\">", escape(value))
             })
             .collect();
-        format!("<form method=\"post\" action=\"/admin/sandboxes/page\">{hidden}{inner}</form>")
+        format!("<form method=\"post\" action=\"{FORMS}\">{hidden}{inner}</form>")
     }
 
     pub(super) fn button(&self, action: &str, name: &str, text: &str, class: &str) -> String {

@@ -208,7 +208,6 @@ async fn no_page_changes_memory_or_publishes() {
     for (method, path) in calls {
         let answer = host.request(method, &format!("/admin/sandboxes/{path}"), &headers).await;
         assert_eq!(answer.status, StatusCode::FORBIDDEN, "{method} {path}");
-        assert!(answer.text().contains("this cannot be done from a browser"), "{}", answer.text());
     }
     let read = host.get("/admin/sandboxes/memory", &headers).await;
     assert_eq!(read.status, StatusCode::OK);
