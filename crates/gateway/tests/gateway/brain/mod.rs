@@ -2,8 +2,10 @@
 
 mod choices;
 mod crash;
+mod knowing;
 mod many;
 mod relay;
 mod stage;
 mod turns;
 mod watching;
+mod whereabouts;

@@ -8,6 +8,7 @@ use nacre_gateway::{
     Dollars, GatewayConfig, Kind, RawAgentConfig, RawConversationsConfig, RawModelsConfig,
     RawPrice, RawProvider,
 };
+use nacre_sandbox::fake::FakeDriver;
 use nacre_wire::client::{Client, ConversationStream};
 use nacre_wire::conductor::{ConversationInfo, ConversationState, CreateConversation};
 use serde_json::{Value, json};
@@ -29,6 +30,13 @@ impl Talk {
     }
 
     pub(crate) async fn set_with(change: impl FnOnce(&mut GatewayConfig)) -> Self {
+        Self::set_in(world(), change).await
+    }
+
+    pub(crate) async fn set_in(
+        sandboxes: FakeDriver,
+        change: impl FnOnce(&mut GatewayConfig),
+    ) -> Self {
         let upstream = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let dollars = |amount| Dollars::new(amount).unwrap();
         let price =
@@ -41,7 +49,7 @@ impl Talk {
             ..RawProvider::default()
         };
         let provider = provider.resolve("local", |_| Some(REAL_KEY.to_owned())).unwrap();
-        let host = Host::start_in_as(world(), |gateway| {
+        let host = Host::start_in_as(sandboxes, |gateway| {
             gateway.models = RawModelsConfig::default().resolve(vec![provider]);
             let raw = RawConversationsConfig::default();
             gateway.conversations =

@@ -2,7 +2,7 @@
 
 mod embeddings;
 mod tools;
-mod workspace;
+pub(crate) mod workspace;
 
 use std::time::Duration;
 
@@ -48,7 +48,7 @@ async fn status(host: &Host) -> KnowledgeStatus {
 }
 
 /// There is no event for what only the gateway knows.
-async fn until(host: &Host, question: &str, expected: &[&str]) {
+pub(crate) async fn until(host: &Host, question: &str, expected: &[&str]) {
     let mut last = Vec::new();
     for _ in 0..3000 {
         let mut found = search(host, question).await;
@@ -316,4 +316,15 @@ async fn pages(host: &Host, first: &EditionInfo, second: &EditionInfo) {
     assert!(references.contains(&format!("{}#L3-L4", first.address)), "{references}");
     assert_eq!(data("/editions/nothing/content").await.status, StatusCode::BAD_REQUEST);
     assert_eq!(data("/documents/private/diary.md").await.status, StatusCode::NOT_FOUND);
+}
+
+#[tokio::test]
+async fn an_edition_names_the_owners_did() {
+    let net = nacre_atproto::testing::Net::start().await.unwrap();
+    let host = Host::owned(&net).await;
+    let info = publish(&host, &paper("a.md", Some("# A\n"))).await.unwrap();
+    assert_eq!(info.author, nacre_atproto::testing::ALICE);
+    let path = format!("/admin/sandboxes/publications/{}", info.address);
+    let view: EditionView = host.admin().get_json(&path).await.unwrap();
+    assert_eq!(view.edition.author, nacre_atproto::testing::ALICE);
 }
