@@ -74,12 +74,12 @@ fn an_edition_and_what_it_is_found_by_are_there_together_or_not_at_all() {
     let other = Connection::open(dir.path().join("knowledge.db")).unwrap();
     other
         .execute_batch(
-            "CREATE TRIGGER between BEFORE INSERT ON documents BEGIN SELECT RAISE(ABORT, 'cut'); END",
+            "CREATE TRIGGER power_cut BEFORE INSERT ON documents BEGIN SELECT RAISE(ABORT, 'cut'); END",
         )
         .unwrap();
     library.publish(paper("a.md", "one\n"), NOW).unwrap_err();
     assert_eq!(library.editions(None, None, 9).unwrap(), []);
-    other.execute_batch("DROP TRIGGER between").unwrap();
+    other.execute_batch("DROP TRIGGER power_cut").unwrap();
     let published = publish(&mut library, "a.md", "one\n");
     assert!(published.new);
     let found = library.search(&Query { text: "one", limit: 3, ..Query::default() }).unwrap();

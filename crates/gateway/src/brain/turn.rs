@@ -72,8 +72,8 @@ pub(super) async fn prepare(
     system.push_str(&prompt::place(place.role.as_str(), &place.name));
     let aside = conversation.brain.index.aside(&conversation.meta.id);
     // What it does not get back in this time can still be read, by its path.
-    let nobody = Remote::new(place.client.clone(), "");
-    let _ = tokio::time::timeout(PATIENCE, aside.bring_back(&nobody)).await;
+    let remote = Remote::new(place.client.clone(), place.conversation.as_str());
+    let _ = tokio::time::timeout(PATIENCE, aside.bring_back(&remote)).await;
     let scratch = aside::scratch(&conversation.meta.id);
     let toolboxes = toolboxes(conversation, &place, turn, doing, &scratch)?;
     let begins = Update::TurnBegins {
