@@ -114,7 +114,8 @@ fn put_aside_text_survives_a_restart_of_the_sandbox() {
         results.last().unwrap().to_owned()
     };
     assert!(last().contains("bytes left out here"), "{}", last());
-    pc.ok(&["sandbox", "restart", "live"]);
+    pc.ok(&["sandbox", "stop", "live"]);
+    pc.ok(&["sandbox", "start", "live"]);
     assert_eq!(pc.exec("ls /tmp/nacre 2> /dev/null; true"), "", "its memory is another");
     pc.ok(&["chat", "-c", &id, "look"]);
     // Every number, and the line that says how it ended.

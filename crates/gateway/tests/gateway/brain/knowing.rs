@@ -62,7 +62,7 @@ async fn a_turn_remembers_searches_publishes_and_cites() {
     let model = talk.asked().await;
     let one: EditionList = talk.host.admin().get_json(editions).await.unwrap();
     let address = one.editions[0].address.clone();
-    assert!(model.body.contains(&format!("published {address}")), "{}", model.body);
+    assert!(model.body.contains(&format!("published: {address}")), "{}", model.body);
 
     let quote = json!({ "edition": address, "quote": "layer by layer" });
     let (mut model, told) = talk.calls(model, "cite", quote).await;

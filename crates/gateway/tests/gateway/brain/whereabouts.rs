@@ -6,7 +6,14 @@ use nacre_wire::roles::SwapRequest;
 
 use super::stage::{Talk, calls, says};
 
-const SWAP: SwapRequest = SwapRequest { rollback: false, force: true };
+const SWAP: SwapRequest = SwapRequest { rollback: false, force: false };
+
+/// Both with an app, so that they can be swapped.
+async fn twins(talk: &Talk) {
+    talk.host.put_app("live", "one").await;
+    talk.host.make_dev().await;
+    talk.host.put_app("dev", "two").await;
+}
 
 fn moves(events: &[Event]) -> usize {
     events.iter().filter(|event| matches!(event.update, Update::Moved { .. })).count()
@@ -15,7 +22,7 @@ fn moves(events: &[Event]) -> usize {
 #[tokio::test]
 async fn a_swap_during_a_turn_is_told_before_the_next_step() {
     let talk = Talk::set().await;
-    talk.host.make_dev().await;
+    twins(&talk).await;
     let (info, mut model) = talk.speak(CreateConversation::default()).await;
     assert!(model.body.contains("This turn began on dev"), "{}", model.body);
     talk.host.swap(SWAP).await.unwrap();
@@ -44,7 +51,7 @@ async fn a_swap_during_a_turn_is_told_before_the_next_step() {
 #[tokio::test]
 async fn a_swap_between_turns_is_told_with_the_next_one() {
     let mut talk = Talk::set().await;
-    talk.host.make_dev().await;
+    twins(&talk).await;
     let (info, mut model) = talk.speak(CreateConversation::default()).await;
     model.stream(&says("ok")).await;
     drop(model);
