@@ -107,9 +107,11 @@ pub(super) async fn run(
     cancel: CancellationToken,
 ) -> Option<Memory> {
     let Prepared { agent, begins } = prepared;
-    let Memory { session, journal, .. } = &mut memory;
-    let ended = match journal.keep(begins) {
-        Ok(_) => agent.turn(session, journal, &text, &cancel).await,
+    let ended = match memory.keep(begins) {
+        Ok(()) => {
+            let Memory { session, journal, .. } = &mut memory;
+            agent.turn(session, journal, &text, &cancel).await
+        }
         Err(error) => Err(error),
     };
     match ended {
