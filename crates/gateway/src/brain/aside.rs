@@ -109,7 +109,7 @@ impl Aside {
         let this = self.clone();
         let listed = tokio::task::spawn_blocking(move || this.all()).await;
         let Ok(Ok(mut all)) = listed else { return };
-        all.sort_by(|a, b| b.at.cmp(&a.at));
+        all.sort_by_key(|kept| std::cmp::Reverse(kept.at));
         let mut there: HashMap<String, HashMap<String, u64>> = HashMap::new();
         let mut brought = 0;
         for kept in &all {

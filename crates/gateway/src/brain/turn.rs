@@ -7,7 +7,6 @@ use std::time::Duration;
 use async_trait::async_trait;
 use nacre_agent::body::{Body, Remote};
 use nacre_agent::events::Update;
-use nacre_agent::journal::Journal as _;
 use nacre_agent::mcp::{Mcp, Servers};
 use nacre_agent::model::{Format, Model, Pieces, Reply, Request, Served, Service};
 use nacre_agent::tools::{BodyTools, Planner, Toolbox};

@@ -57,10 +57,10 @@ pub(super) async fn undo(
             write_down(conversation, &parts, &done).await?;
             done
         }
-        Performed::Nothing(Ok(conflict)) => vec![conflict],
-        Performed::Nothing(Err(error)) => {
+        Performed::Conflict(conflict) => vec![*conflict],
+        Performed::Refused(error) => {
             undoing::end(conversation).await?;
-            return Err(error);
+            return Err(*error);
         }
     };
     undoing::end(conversation).await?;
@@ -162,11 +162,11 @@ async fn look(parts: &[Part], how: &How) -> Result<Vec<UndoneIn>, ApiError> {
     Ok(looked)
 }
 
-/// What came of it.
+/// What came of it. When one has refused, the others are as they were.
 enum Performed {
     All(Vec<UndoneIn>),
-    /// One has refused, and the others are as they were.
-    Nothing(Result<UndoneIn, ApiError>),
+    Conflict(Box<UndoneIn>),
+    Refused(Box<ApiError>),
 }
 
 /// Fails when it is not known how far it got.
@@ -179,14 +179,16 @@ async fn perform(parts: &[Part], how: &How) -> Result<Performed, ApiError> {
                 continue;
             }
             // Somebody was faster since we looked.
-            Ok(conflict) => Ok(conflict),
-            Err(client::Error::Api(error)) if undoing::is_refusal(&error) => Err(error),
+            Ok(conflict) => Performed::Conflict(Box::new(conflict)),
+            Err(client::Error::Api(error)) if undoing::is_refusal(&error) => {
+                Performed::Refused(Box::new(error))
+            }
             Err(error) => return Err(plain(error)),
         };
         for (part, undone) in parts.iter().zip(&done).rev() {
             redo(part, undone).await?;
         }
-        return Ok(Performed::Nothing(refused));
+        return Ok(refused);
     }
     Ok(Performed::All(done))
 }

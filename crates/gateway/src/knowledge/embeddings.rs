@@ -60,7 +60,8 @@ impl Knowledge {
         texts: &[String],
     ) -> Result<Vec<Option<Quantised>>, ApiError> {
         let mut made = vec![None; texts.len()];
-        let mut parts = vec![0..texts.len()];
+        let whole = 0..texts.len();
+        let mut parts = vec![whole];
         while let Some(part) = parts.pop() {
             match self.ask(model, texts[part.clone()].to_vec()).await {
                 Ok(vectors) => {

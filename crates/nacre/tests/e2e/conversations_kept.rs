@@ -110,8 +110,8 @@ fn put_aside_text_survives_a_restart_of_the_sandbox() {
     let id = newest(&pc);
     let last = || {
         let all = events(&pc, &id);
-        let results = all.iter().filter_map(|event| event["rawOutput"]["text"].as_str());
-        results.last().unwrap().to_owned()
+        let mut results = all.iter().filter_map(|event| event["rawOutput"]["text"].as_str());
+        results.next_back().unwrap().to_owned()
     };
     assert!(last().contains("bytes left out here"), "{}", last());
     pc.ok(&["sandbox", "stop", "live"]);
