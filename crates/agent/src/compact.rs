@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use crate::events::{PlanEntry, PlanStatus};
 use crate::model::{Message, Reply, Tool};
-use crate::session::Session;
+use crate::session::{Session, is_note};
 
 /// Bytes for a token. Prose has more, code and other scripts have about as many: an estimate that is
 /// too high costs a little memory, one that is too low a refusal.
@@ -237,10 +237,12 @@ pub fn summary(said: &str, gone: &[Message], stays: &[Message], plan: &[PlanEntr
 
 /// The owner's last words, when they are not among what stays.
 fn last_words<'a>(gone: &'a [Message], stays: &[Message]) -> Option<&'a str> {
-    if stays.iter().any(|message| matches!(message, Message::User { .. })) {
+    let said = |message: &Message| matches!(message, Message::User { text } if !is_note(text));
+    if stays.iter().any(said) {
         return None;
     }
     gone.iter().rev().find_map(|message| match message {
+        Message::User { text } if is_note(text) => None,
         Message::User { text } => Some(text.as_str()),
         Message::Summary { text } => text.split_once(LAST_WORDS).map(|(_, last)| last),
         Message::Assistant(_) | Message::Results { .. } => None,

@@ -124,6 +124,11 @@ pub enum Update {
         mode: String,
         model: String,
     },
+    /// Where the turn acts has another role now: the roles were swapped while it went on.
+    Moved {
+        role: String,
+        sandbox: String,
+    },
     /// What a call changed is in the history of its sandbox, under these numbers.
     Checkpoints {
         tool_call_id: String,

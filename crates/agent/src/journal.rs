@@ -18,6 +18,11 @@ pub trait Journal: Send + Sync {
 pub struct FileJournal {
     file: File,
     last: u64,
+    /// Of all that was kept. What stands behind it is of a write that failed.
+    length: u64,
+    /// A write failed, and what it left could not be taken away.
+    in_doubt: bool,
+    sync: fn(&File) -> io::Result<()>,
 }
 
 impl FileJournal {
@@ -44,23 +49,32 @@ impl FileJournal {
         let mut file = file;
         file.seek(SeekFrom::End(0))?;
         let last = events.last().map_or(0, |event| event.seq);
-        Ok((Self { file, last }, events))
+        let journal = Self { file, last, length: whole, in_doubt: false, sync: File::sync_data };
+        Ok((journal, events))
+    }
+
+    fn append(&mut self, line: &[u8], update: &Update) -> io::Result<()> {
+        self.file.write_all(line)?;
+        if is_a_promise(update) { (self.sync)(&self.file) } else { Ok(()) }
     }
 }
 
 impl Journal for FileJournal {
     fn keep(&mut self, update: Update) -> io::Result<Event> {
+        if self.in_doubt {
+            return Err(io::Error::other(
+                "a write failed before, and the journal is in doubt since",
+            ));
+        }
         let event = next(self.last, update);
         let line = line(&event)?;
-        if let Err(error) = self.file.write_all(&line) {
-            // Half a line would spoil the next one.
-            let length = self.file.metadata()?.len();
-            let _ = self.file.set_len(length - length.min(half_written(&self.file, length)?));
+        if let Err(error) = self.append(&line, &event.update) {
+            // Half a line would spoil the next one, and a whole one that nobody was told of would have
+            // the next one's number.
+            self.in_doubt = self.file.set_len(self.length).is_err();
             return Err(error);
         }
-        if is_a_promise(&event.update) {
-            self.file.sync_data()?;
-        }
+        self.length += line.len() as u64;
         self.last = event.seq;
         Ok(event)
     }
@@ -78,23 +92,6 @@ fn is_a_promise(update: &Update) -> bool {
             | Update::Notice { .. }
             | Update::Retry { .. }
     )
-}
-
-/// How many bytes stand behind the last line end.
-fn half_written(file: &File, length: u64) -> io::Result<u64> {
-    use std::os::unix::fs::FileExt;
-    let mut buffer = vec![0; 64 * 1024];
-    let mut end = length;
-    while end > 0 {
-        let size = end.min(buffer.len() as u64);
-        let piece = &mut buffer[..usize::try_from(size).unwrap_or_default()];
-        file.read_exact_at(piece, end - size)?;
-        if let Some(place) = piece.iter().rposition(|byte| *byte == b'\n') {
-            return Ok(length - (end - size + place as u64 + 1));
-        }
-        end -= size;
-    }
-    Ok(length)
 }
 
 /// A journal for whoever reads along, such as the caller of a one-shot run.
@@ -176,14 +173,29 @@ mod tests {
     }
 
     #[test]
-    fn a_full_disk_leaves_no_half_line() {
+    fn what_could_not_be_kept_leaves_nothing() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("journal");
         let (mut journal, _) = FileJournal::open(&path).unwrap();
-        journal.keep(said("a")).unwrap();
-        let length = std::fs::metadata(&path).unwrap().len();
-        std::fs::OpenOptions::new().append(true).open(&path).unwrap().write_all(b"{\"se").unwrap();
-        assert_eq!(half_written(&journal.file, length + 4).unwrap(), 4);
-        assert_eq!(half_written(&journal.file, length).unwrap(), 0);
+        let first = journal.keep(said("a")).unwrap();
+        let whole = std::fs::read(&path).unwrap();
+        // The line is written, and the disk fails when it is to be made sure of.
+        journal.sync = |_| Err(io::Error::other("the disk"));
+        journal.keep(said("b")).unwrap_err();
+        assert_eq!(std::fs::read(&path).unwrap(), whole);
+        journal.sync = File::sync_data;
+        let next = journal.keep(said("c")).unwrap();
+        assert_eq!(next.seq, 2);
+        assert_eq!(FileJournal::open(&path).unwrap().1, [first, next]);
+    }
+
+    #[test]
+    fn after_a_failure_that_cannot_be_put_right_nothing_is_kept() {
+        let file = OpenOptions::new().write(true).open("/dev/full").unwrap();
+        let (last, length, in_doubt, sync) = (0, 0, false, File::sync_data as fn(&File) -> _);
+        let mut journal = FileJournal { file, last, length, in_doubt, sync };
+        journal.keep(said("a")).unwrap_err();
+        let error = journal.keep(said("b")).unwrap_err().to_string();
+        assert!(error.contains("in doubt"), "{error}");
     }
 }

@@ -7,6 +7,14 @@ use crate::model::{Message, Outcome, Usage};
 pub const INTERRUPTED: &str =
     "interrupted: it is not known how far this got; look before doing it again";
 
+/// How notes to the model begin that stand among the owner's words.
+const NOTES: [&str; 2] = ["[The owner has taken back", "[From here on you act"];
+
+/// Whether the owner has not said this, but we have.
+pub fn is_note(text: &str) -> bool {
+    NOTES.iter().any(|note| text.starts_with(note))
+}
+
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Session {
     pub messages: Vec<Message>,
@@ -18,6 +26,15 @@ pub struct Session {
     pub under_way: bool,
     /// How many tokens so many of the messages are, by the last word of the model.
     pub measured: Option<Measured>,
+    /// Where it acts, once a turn has said so.
+    pub place: Option<Place>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Place {
+    pub role: String,
+    /// By id.
+    pub sandbox: String,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -72,6 +89,9 @@ impl Session {
                 self.settle();
                 self.under_way = false;
             }
+            Update::TurnBegins { role, sandbox, .. } | Update::Moved { role, sandbox } => {
+                self.act_on(Place { role: role.clone(), sandbox: sandbox.clone() });
+            }
             Update::AgentMessageChunk { .. }
             | Update::AgentThoughtChunk { .. }
             | Update::ToolCall { .. }
@@ -81,9 +101,33 @@ impl Session {
             | Update::PermissionOutcome { .. }
             | Update::Notice { .. }
             | Update::Retry { .. }
-            | Update::TurnBegins { .. }
             | Update::Checkpoints { .. }
             | Update::CostUpdate { .. } => {}
+        }
+    }
+
+    /// A model that believes itself where it was looks for its work in the wrong place, or does to live
+    /// what was meant for dev.
+    fn act_on(&mut self, place: Place) {
+        let Place { role, sandbox } = &place;
+        let text = match &self.place {
+            Some(before) if *before == place => return,
+            Some(before) if before.sandbox == *sandbox => format!(
+                "[From here on you act on {role}: the same sandbox as before with the same files, which \
+                 was {} until now]",
+                before.role
+            ),
+            Some(before) => format!(
+                "[From here on you act on {role}, which is another sandbox than before (you were in {}): \
+                 files and programs are those of this one, so look before you rely on what you remember]",
+                before.role
+            ),
+            None => String::new(),
+        };
+        self.place = Some(place);
+        if !text.is_empty() {
+            self.settle();
+            self.messages.push(Message::User { text });
         }
     }
 
@@ -180,8 +224,42 @@ mod tests {
         told.see(&Update::Undone { sandbox: "s".to_owned(), checkpoints: vec![1], paths });
         let text = "[The owner has taken back what you changed in: a, b]".to_owned();
         assert_eq!(told.messages.last(), Some(&Message::User { text }));
+        assert!(is_note("[The owner has taken back what you changed in: a]") && !is_note("[a]"));
         // And a later turn does not answer them a second time.
         session.see(&user);
         assert_eq!(session.messages.len(), 4);
+    }
+
+    #[test]
+    fn a_model_is_told_when_it_acts_elsewhere() {
+        let begins = |turn, role: &str, sandbox: &str| Update::TurnBegins {
+            turn,
+            role: role.to_owned(),
+            sandbox: sandbox.to_owned(),
+            mode: "auto".to_owned(),
+            model: "m".to_owned(),
+        };
+        let mut session = Session::default();
+        let mut check = |update: Update, expected: Option<&str>| {
+            let before = session.messages.len();
+            session.see(&update);
+            let told = session.messages.get(before).map(|message| match message {
+                Message::User { text } => text.clone(),
+                other => panic!("{other:?}"),
+            });
+            match (told, expected) {
+                (None, None) => {}
+                (Some(told), Some(expected)) => {
+                    assert!(is_note(&told) && told.contains(expected), "{told}");
+                }
+                (told, _) => panic!("{told:?}"),
+            }
+        };
+        check(begins(1, "dev", "a"), None);
+        check(begins(2, "dev", "a"), None);
+        check(begins(3, "dev", "b"), Some("another sandbox than before (you were in dev)"));
+        let moved = Update::Moved { role: "live".to_owned(), sandbox: "b".to_owned() };
+        check(moved, Some("which was dev until now"));
+        check(begins(4, "live", "b"), None);
     }
 }

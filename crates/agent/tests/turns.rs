@@ -259,8 +259,8 @@ struct Beyond;
 
 #[async_trait]
 impl Toolbox for Beyond {
-    async fn refresh(&self) -> Vec<String> {
-        vec!["the post is closed".to_owned()]
+    async fn refresh(&self) -> Vec<Update> {
+        vec![Update::Notice { message: "the post is closed".to_owned() }]
     }
 
     fn tools(&self) -> Vec<Tool> {

@@ -211,6 +211,8 @@ fn router(guest: Guest) -> Router {
         .route("/host/provider", get(provider))
         .route("/host/conversations", get(conversations))
         .route("/host/conductor/{*rest}", any(relayed::answer))
+        .route("/host/writer", any(relayed::answer))
+        .route("/host/writer/", any(relayed::answer))
         .route("/host/writer/{*rest}", any(relayed::answer))
         .fallback(unknown)
         .method_not_allowed_fallback(wrong_method)

@@ -109,8 +109,10 @@ impl Tickets {
                 sandbox.name,
                 path.path()
             );
-            return Err(ApiError::new(ErrorKind::Unsupported, message)
-                .hint(format!("nacre sandbox restart {} gives it the current one", sandbox.name)));
+            return Err(ApiError::new(ErrorKind::Unsupported, message).hint(format!(
+                "nacre sandbox stop {0} && nacre sandbox start {0} gives it the current one",
+                sandbox.name
+            )));
         }
         let until = now_ms().saturating_add(u64::try_from(LIVES.as_millis()).unwrap_or(0));
         let tag = hmac::sign(&self.0, &said(&sandbox.id, method, path, until));

@@ -67,6 +67,26 @@ fn an_edition_is_named_by_what_it_is() {
 }
 
 #[test]
+fn an_edition_and_what_it_is_found_by_are_there_together_or_not_at_all() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut library = library(dir.path());
+    // Whatever comes between the two, such as a power cut.
+    let other = Connection::open(dir.path().join("knowledge.db")).unwrap();
+    other
+        .execute_batch(
+            "CREATE TRIGGER power_cut BEFORE INSERT ON documents BEGIN SELECT RAISE(ABORT, 'cut'); END",
+        )
+        .unwrap();
+    library.publish(paper("a.md", "one\n"), NOW).unwrap_err();
+    assert_eq!(library.editions(None, None, 9).unwrap(), []);
+    other.execute_batch("DROP TRIGGER power_cut").unwrap();
+    let published = publish(&mut library, "a.md", "one\n");
+    assert!(published.new);
+    let found = library.search(&Query { text: "one", limit: 3, ..Query::default() }).unwrap();
+    assert_eq!(found[0].path, published.info.address.to_string());
+}
+
+#[test]
 fn a_citation_must_hold() {
     let dir = tempfile::tempdir().unwrap();
     let mut library = library(dir.path());

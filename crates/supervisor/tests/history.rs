@@ -378,3 +378,24 @@ async fn what_a_conversation_changed_is_undone_by_its_name_and_nothing_else() {
         ("mine\n".into(), "later\n".into())
     );
 }
+
+#[tokio::test]
+async fn whoever_attends_is_tied_to_what_others_change() {
+    let pc = Computer::start().await;
+    pc.sh("echo a > a").await;
+    let by = [Author::Conversation { id: "c".to_owned(), call: Some("1.5".to_owned()) }];
+    let attended = pc.client.attend(&by).await.unwrap();
+    fs::write(pc.work("b"), "b").unwrap();
+    let newest = pc.newest().await;
+    assert_eq!((newest.added, newest.authors.as_slice()), (1, &by[..]));
+    drop(attended);
+    // When the supervisor has seen the end of the connection, nobody is at work.
+    for n in 0.. {
+        fs::write(pc.work("c"), n.to_string()).unwrap();
+        if pc.newest().await.authors.is_empty() {
+            break;
+        }
+    }
+    let refused = pc.client.attend(&[]).await.unwrap_err();
+    assert_eq!(refused.kind(), ErrorKind::InvalidRequest);
+}

@@ -216,6 +216,18 @@ pub struct UndoConversation {
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct UndoneList {
     pub sandboxes: Vec<UndoneIn>,
+    /// Sandboxes that are gone: what was done in them went with them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub lost: Vec<LostIn>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct LostIn {
+    /// By id: nobody has its name any more.
+    pub sandbox: String,
+    /// Which role it had then.
+    pub role: String,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

@@ -219,6 +219,14 @@ pub struct RedoRequest {
     pub how: How,
 }
 
+/// Whoever is at work by other means than a command or a file call of their own.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[serde(default)]
+pub struct AttendRequest {
+    pub by: Vec<Author>,
+}
+
 /// Exactly one of `checkpoint` and `time`.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]

@@ -56,6 +56,11 @@ export interface components {
              */
             call: string;
         };
+        /** @description Whoever is at work by other means than a command or a file call of their own. */
+        AttendRequest: {
+            /** @default [] */
+            by: components["schemas"]["Author"][];
+        };
         /** @description Something that happened at the door of the computer. */
         AuditEvent: {
             address?: string | null;
@@ -1154,6 +1159,12 @@ export interface components {
         };
         /** @enum {string} */
         LogStream: "stdout" | "stderr" | "supervisor";
+        LostIn: {
+            /** @description Which role it had then. */
+            role: string;
+            /** @description By id: nobody has its name any more. */
+            sandbox: string;
+        };
         MadePolicyToken: components["schemas"]["PolicyTokenInfo"] & {
             /** @description Shown this once. */
             token: string;
@@ -2142,6 +2153,8 @@ export interface components {
         };
         /** @description With conflicts in any of them, nothing was touched in any. */
         UndoneList: {
+            /** @description Sandboxes that are gone: what was done in them went with them. */
+            lost?: components["schemas"]["LostIn"][];
             sandboxes: components["schemas"]["UndoneIn"][];
         };
         /** @description What an unpacked archive came to. */

@@ -126,8 +126,8 @@ impl Turn<'_> {
     async fn steps(&mut self) -> io::Result<Ended> {
         for _ in 0..self.agent.limits.steps {
             for toolbox in &self.agent.toolboxes {
-                for message in toolbox.refresh().await {
-                    self.keep(Update::Notice { message })?;
+                for update in toolbox.refresh().await {
+                    self.keep(update)?;
                 }
             }
             let tools = self.agent.tools();

@@ -17,7 +17,7 @@ use futures_util::future::join_all;
 use serde_json::{Map, Value};
 
 use crate::body::Body;
-use crate::events::ToolKind;
+use crate::events::{ToolKind, Update};
 use crate::model::{Call, Tool};
 use crate::tools::{Answer, Context, Intent, Ready, Toolbox};
 use server::{Offered, Server};
@@ -65,8 +65,9 @@ impl Mcp {
 
 #[async_trait]
 impl Toolbox for Mcp {
-    async fn refresh(&self) -> Vec<String> {
-        join_all(self.servers.iter().map(|server| server.refresh())).await.concat()
+    async fn refresh(&self) -> Vec<Update> {
+        let news = join_all(self.servers.iter().map(|server| server.refresh())).await.concat();
+        news.into_iter().map(|message| Update::Notice { message }).collect()
     }
 
     fn tools(&self) -> Vec<Tool> {

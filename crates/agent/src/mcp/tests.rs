@@ -138,6 +138,14 @@ async fn call(mcp: &Mcp, text: &str) -> (String, bool) {
     (text, failed)
 }
 
+async fn news(mcp: &Mcp) -> Vec<String> {
+    let message = |update| match update {
+        Update::Notice { message } => message,
+        other => panic!("{other:?}"),
+    };
+    mcp.refresh().await.into_iter().map(message).collect()
+}
+
 fn names(mcp: &Mcp) -> Vec<String> {
     mcp.tools().into_iter().map(|tool| tool.name).collect()
 }
@@ -146,7 +154,7 @@ fn names(mcp: &Mcp) -> Vec<String> {
 async fn what_a_server_offers_can_be_called_once_it_is_needed() {
     let (mcp, seen) = good();
     assert_eq!((names(&mcp), *seen.starts.lock().unwrap()), (vec![], 0));
-    assert_eq!(mcp.refresh().await, Vec::<String>::new());
+    assert_eq!(news(&mcp).await, Vec::<String>::new());
     assert_eq!(names(&mcp), ["s_look", "s_act_now"]);
     assert_eq!(call(&mcp, "hi").await, ("heard Some(\"hi\")".to_owned(), false));
     mcp.refresh().await;
@@ -166,7 +174,7 @@ async fn what_a_server_offers_can_be_called_once_it_is_needed() {
 #[tokio::test(start_paused = true)]
 async fn a_server_that_has_done_away_with_the_handshake_is_understood() {
     let (mcp, seen) = stage(json!({"command": ["newer"]}));
-    assert_eq!(mcp.refresh().await, Vec::<String>::new());
+    assert_eq!(news(&mcp).await, Vec::<String>::new());
     assert_eq!((names(&mcp).len(), *seen.starts.lock().unwrap()), (2, 2));
     assert_eq!(call(&mcp, "hi").await, ("heard Some(\"hi\")".to_owned(), false));
 }
@@ -225,13 +233,13 @@ async fn a_server_that_does_not_start_is_told_of_once_and_left_in_peace() {
         [("deaf", "it was not ready within 5 seconds"), ("dead", "connection closed")]
     {
         let (mcp, seen) = stage(json!({"command": [kind], "timeout_seconds": 5}));
-        let notices = mcp.refresh().await;
+        let notices = news(&mcp).await;
         let begins = format!("the MCP server \"s\" does not start: {reason}");
         assert!(notices.len() == 1 && notices[0].starts_with(&begins), "{notices:?}");
-        assert_eq!((names(&mcp), mcp.refresh().await), (vec![], vec![]));
+        assert_eq!((names(&mcp), news(&mcp).await), (vec![], vec![]));
         assert_eq!(*seen.starts.lock().unwrap(), 1, "not at once");
         tokio::time::sleep(Duration::from_secs(2)).await;
-        assert_eq!(mcp.refresh().await, Vec::<String>::new(), "it is known already");
+        assert_eq!(news(&mcp).await, Vec::<String>::new(), "it is known already");
         assert_eq!(*seen.starts.lock().unwrap(), 2);
     }
 }

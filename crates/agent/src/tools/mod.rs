@@ -25,8 +25,8 @@ pub use plan::Planner;
 #[async_trait]
 pub trait Toolbox: Send + Sync {
     /// Called before each time that the model is asked: what there is to call may have changed. Gives
-    /// what the owner should know, each thing once. It must not take long, whatever it waits for.
-    async fn refresh(&self) -> Vec<String> {
+    /// what is to be kept and known, each thing once. It must not take long, whatever it waits for.
+    async fn refresh(&self) -> Vec<Update> {
         Vec::new()
     }
 

@@ -11,10 +11,13 @@ use async_trait::async_trait;
 use nacre_agent::body::{self, Body, Command, Entry, File, Opened, Output, Program, Remote, Write};
 use nacre_agent::events::Update;
 use nacre_agent::model::{Call, Tool};
-use nacre_agent::tools::{Answer, BodyTools, Context, Intent, Ready, Toolbox};
-use nacre_wire::client::{Client, ListHistory};
+use nacre_agent::tools::{Answer, Context, Intent, Ready, Toolbox};
+use nacre_wire::ErrorKind;
+use nacre_wire::client::{Attended, Client, ListHistory};
 use nacre_wire::exec::Exit;
+use nacre_wire::history::Author;
 
+use super::aside::Aside;
 use super::policy;
 
 /// Checkpoints that are looked through for those of a call that has just ended.
@@ -30,11 +33,18 @@ pub(super) struct Acting {
     remote: Remote,
     turn: u64,
     doing: Doing,
+    aside: Aside,
 }
 
 impl Acting {
-    pub(super) fn new(client: Client, conversation: &str, turn: u64, doing: Doing) -> Self {
-        Self { remote: Remote::new(client, conversation), turn, doing }
+    pub(super) fn new(
+        client: Client,
+        conversation: &str,
+        turn: u64,
+        doing: Doing,
+        aside: Aside,
+    ) -> Self {
+        Self { remote: Remote::new(client, conversation), turn, doing, aside }
     }
 
     fn mark(&self, call: Option<&String>) -> Option<String> {
@@ -50,10 +60,23 @@ impl Body for Acting {
     }
 
     async fn read_file(&self, path: &str, at_most: u64) -> body::Result<File> {
-        self.remote.read_file(path, at_most).await
+        match self.remote.read_file(path, at_most).await {
+            Err(error) if error.kind == ErrorKind::NotFound => {
+                let kept = self.aside.read(path, at_most).await;
+                kept.map(|bytes| File { bytes, version: String::new() }).ok_or(error)
+            }
+            read => read,
+        }
     }
 
     async fn write_file(&self, path: &str, write: &Write) -> body::Result<()> {
+        if write.call.is_none() && self.aside.keep(path, &write.bytes).await {
+            // It can be read by its path from now on, whatever becomes of the sandbox.
+            if let Err(error) = self.remote.write_file(path, write).await {
+                tracing::debug!(path, %error, "what was put aside is on the host alone");
+            }
+            return Ok(());
+        }
         let call = self.mark(write.call.as_ref());
         self.remote.write_file(path, &Write { call, ..write.clone() }).await
     }
@@ -67,10 +90,21 @@ impl Body for Acting {
     }
 }
 
-/// The tools of a body that tell, after each change, where history has it.
+/// Tools that tell, after each change, where history has it.
 pub(super) struct Recorded {
-    tools: BodyTools,
+    tools: Arc<dyn Toolbox>,
+    by: By,
     keeper: Arc<Keeper>,
+}
+
+/// Who changes the files that a call changes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum By {
+    /// The call itself: what it asks of the body names it.
+    Call,
+    /// A program that was there before and that nobody names. Whether it changes anything is its own
+    /// word, so it is looked at every time.
+    Program,
 }
 
 /// The history of the sandbox, for one turn of a conversation.
@@ -84,25 +118,31 @@ pub(super) struct Keeper {
 }
 
 impl Recorded {
-    pub(super) fn new(body: Arc<dyn Body>, keeper: Keeper) -> Self {
-        Self { tools: BodyTools::new(body), keeper: Arc::new(keeper) }
+    pub(super) fn new(tools: Arc<dyn Toolbox>, by: By, keeper: Arc<Keeper>) -> Self {
+        Self { tools, by, keeper }
     }
 }
 
+#[async_trait]
 impl Toolbox for Recorded {
+    async fn refresh(&self) -> Vec<Update> {
+        self.tools.refresh().await
+    }
+
     fn tools(&self) -> Vec<Tool> {
         self.tools.tools()
     }
 
     fn prepare(&self, call: &Call) -> Option<Result<Box<dyn Ready>, String>> {
         let prepared = self.tools.prepare(call)?;
-        let keeper = self.keeper.clone();
-        Some(prepared.map(|ready| Box::new(RecordedCall { ready, keeper }) as Box<dyn Ready>))
+        let (by, keeper) = (self.by, self.keeper.clone());
+        Some(prepared.map(|ready| Box::new(RecordedCall { ready, by, keeper }) as Box<dyn Ready>))
     }
 }
 
 struct RecordedCall {
     ready: Box<dyn Ready>,
+    by: By,
     keeper: Arc<Keeper>,
 }
 
@@ -113,10 +153,13 @@ impl Ready for RecordedCall {
     }
 
     async fn run(self: Box<Self>, context: &mut Context<'_>) -> Answer {
-        let Self { ready, keeper } = *self;
-        let changes = ready.intent().changes;
+        let Self { ready, by, keeper } = *self;
+        let (attended, looks) = match by {
+            By::Call => (None, ready.intent().changes),
+            By::Program => (keeper.attend().await, true),
+        };
         let answer = ready.run(context).await;
-        if changes {
+        if looks {
             let checkpoints = keeper.checkpoints().await;
             if !checkpoints.is_empty() {
                 (context.tell)(Update::Checkpoints {
@@ -126,11 +169,31 @@ impl Ready for RecordedCall {
                 });
             }
         }
+        // Until what changed meanwhile is recorded.
+        drop(attended);
         answer
     }
 }
 
 impl Keeper {
+    /// Has the call at work, for as long as what this gives is held.
+    async fn attend(&self) -> Option<Attended> {
+        let mark = policy::mark(self.turn, self.doing.load(Ordering::Relaxed));
+        let by = [Author::Conversation { id: self.conversation.clone(), call: Some(mark) }];
+        match tokio::time::timeout(PATIENCE, self.client.attend(&by)).await {
+            Ok(Ok(attended)) => Some(attended),
+            // A supervisor of an earlier version does not know of this.
+            Ok(Err(error)) => {
+                tracing::debug!(%error, "a call is not tied to what it changes");
+                None
+            }
+            Err(_) => {
+                tracing::warn!(sandbox = self.sandbox, "history does not answer");
+                None
+            }
+        }
+    }
+
     /// Of the call that has just ended, oldest first. Asking is what makes history look.
     async fn checkpoints(&self) -> Vec<u64> {
         let mark = (self.turn, self.doing.load(Ordering::Relaxed));

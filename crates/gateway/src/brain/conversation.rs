@@ -6,16 +6,19 @@
 //!     └── nobody for a while ─┘                 └── stop ──────────┘
 //! ```
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use nacre_agent::Mode;
-use nacre_wire::ApiError;
+use nacre_agent::events::Update;
 use nacre_wire::conductor::{
     Approve, ChangeConversation, ConversationMode, ConversationState, Sent, UndoConversation,
     UndoneList,
 };
+use nacre_wire::files::Remove;
+use nacre_wire::{ApiError, ErrorKind};
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
@@ -24,22 +27,44 @@ use super::index::Meta;
 use super::log::Log;
 use super::memory::Memory;
 use super::permission::Question;
-use super::{Inner, blocking, policy, turn, undo};
+use super::{Inner, aside, blocking, policy, turn, undo, undoing};
 use crate::clock::now_ms;
 use crate::provider::{Allowance, Meter};
 
+/// For a sandbox to remove what is to be forgotten.
+const LEAVING: Duration = Duration::from_secs(5);
 /// Without a word from anybody, before it falls asleep.
 const QUIET: Duration = Duration::from_secs(300);
 
 pub(super) type Reply<T> = oneshot::Sender<Result<T, ApiError>>;
 
 pub(super) enum Request {
-    Send { text: String, reply: Reply<Sent> },
-    Stop { reply: Reply<()> },
-    Approve { answer: Approve, reply: Reply<()> },
-    Change { wanted: ChangeConversation, reply: Reply<()> },
-    Undo { wanted: UndoConversation, reply: Reply<UndoneList> },
-    Delete { reply: Reply<()> },
+    Send {
+        text: String,
+        reply: Reply<Sent>,
+    },
+    Stop {
+        reply: Reply<()>,
+    },
+    Approve {
+        answer: Approve,
+        reply: Reply<()>,
+    },
+    Change {
+        wanted: ChangeConversation,
+        reply: Reply<()>,
+    },
+    Undo {
+        wanted: UndoConversation,
+        reply: Reply<UndoneList>,
+    },
+    /// What is left of an undo that was cut off.
+    Finish {
+        reply: Reply<()>,
+    },
+    Delete {
+        reply: Reply<()>,
+    },
 }
 
 /// The way to the task, and what can be seen without asking it.
@@ -169,6 +194,9 @@ impl Conversation {
             Request::Undo { wanted, reply } => {
                 let _ = reply.send(self.undo(&wanted).await);
             }
+            Request::Finish { reply } => {
+                let _ = reply.send(undoing::finish(self).await);
+            }
             Request::Delete { reply } => {
                 let deleted = self.delete().await;
                 let go = if deleted.is_ok() { Go::Gone } else { Go::On };
@@ -185,7 +213,11 @@ impl Conversation {
 
     /// The answer comes when the message is written down, and the turn goes on by itself.
     async fn send(&mut self, text: String, reply: Reply<Sent>) {
-        if let Err(error) = self.may_send(&text) {
+        let may = match self.may_send(&text) {
+            Ok(()) => undoing::finish(self).await,
+            Err(error) => Err(error),
+        };
+        if let Err(error) = may {
             let _ = reply.send(Err(error));
             return;
         }
@@ -247,8 +279,17 @@ impl Conversation {
         blocking(&self.meta.id, reading).await
     }
 
-    pub(super) fn remember(&mut self, memory: Memory) {
+    /// Writes down what happened outside of a turn. A memory that cannot be written to is not kept: what
+    /// is on disk says more.
+    pub(super) async fn note(&mut self, updates: Vec<Update>) -> Result<(), ApiError> {
+        if updates.is_empty() {
+            return Ok(());
+        }
+        let mut memory = self.memory().await?;
+        let kept = updates.into_iter().try_for_each(|update| memory.keep(update));
+        kept.map_err(|error| ApiError::io("the conversation", &error))?;
         self.memory = Some(memory);
+        Ok(())
     }
 
     async fn turn_ended(&mut self, memory: Option<Memory>) {
@@ -317,12 +358,32 @@ impl Conversation {
         let removing = tokio::task::spawn_blocking(move || index.remove(&id));
         blocking(&self.meta.id, removing).await?;
         self.brain.table().remove(&self.meta.id);
+        self.leave_sandboxes().await;
         if self.paid.take().is_some() {
             self.brain.models.end_conversation(&self.meta.id).await?;
         }
         self.brain.tell(&self.meta.id, self.log.last(), "deleted");
         self.log.close();
         Ok(())
+    }
+}
+
+impl Conversation {
+    /// What it has put aside in sandboxes that run; of others, it went with their memory.
+    async fn leave_sandboxes(&self) {
+        let began = undo::began(&self.log);
+        let acted_on: BTreeSet<_> = began.into_iter().map(|began| began.sandbox).collect();
+        let found = acted_on.iter().filter_map(|id| self.brain.sandboxes.find(id).ok());
+        for sandbox in found.filter(|sandbox| sandbox.require_running().is_ok()) {
+            let path = aside::scratch(&self.meta.id).as_str().into();
+            let remove = Remove { path, recursive: true, if_match: None };
+            let removed = tokio::time::timeout(LEAVING, sandbox.client().remove(&remove)).await;
+            if let Ok(Err(error)) = removed
+                && error.kind() != ErrorKind::NotFound
+            {
+                tracing::debug!(%error, "files of a conversation stay until their sandbox stops");
+            }
+        }
     }
 }
 

@@ -28,6 +28,7 @@ impl Entry {
             model,
             parent,
             working: _,
+            undoing: _,
             seq,
             steps,
             input_tokens,

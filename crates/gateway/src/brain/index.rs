@@ -9,7 +9,10 @@ use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use nacre_wire::conductor::{ConversationMode, ForkedFrom};
+use nacre_wire::history::How;
 use serde::{Deserialize, Serialize};
+
+use super::aside::Aside;
 
 /// The name of the folder in the data directory.
 const FOLDER: &str = "conversations";
@@ -32,6 +35,10 @@ pub(super) struct Meta {
     /// turn that was cut off.
     #[serde(default)]
     pub(super) working: bool,
+    /// Written before an undo touches anything and taken back when all of it is done: who finds it set
+    /// finishes it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) undoing: Option<Undoing>,
     /// As of the end of the last turn, as all below.
     #[serde(default)]
     pub(super) seq: u64,
@@ -43,6 +50,24 @@ pub(super) struct Meta {
     pub(super) output_tokens: u64,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) dollars: Option<f64>,
+}
+
+/// An undo that has begun.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(super) struct Undoing {
+    /// The last event before it.
+    pub(super) after: u64,
+    pub(super) how: How,
+    pub(super) parts: Vec<UndoingIn>,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(super) struct UndoingIn {
+    /// By id.
+    pub(super) sandbox: String,
+    pub(super) checkpoints: Vec<u64>,
+    /// What that changes, or the first of it.
+    pub(super) paths: Vec<String>,
 }
 
 /// Where they are.
@@ -58,7 +83,13 @@ impl Index {
         DirBuilder::new().recursive(true).mode(0o700).create(&folder)?;
         let mut all = Vec::new();
         for entry in fs::read_dir(&folder)? {
-            let path = entry?.path();
+            let entry = entry?;
+            let path = entry.path();
+            if entry.file_type()?.is_dir() && !path.with_extension("json").exists() {
+                // Its conversation was being removed.
+                fs::remove_dir_all(&path)?;
+                continue;
+            }
             match path.extension().and_then(|end| end.to_str()) {
                 Some("json") => match read(&path) {
                     Ok(meta) => all.push(meta),
@@ -76,6 +107,11 @@ impl Index {
 
     pub(super) fn journal(&self, id: &str) -> PathBuf {
         self.folder.join(format!("{id}.jsonl"))
+    }
+
+    /// What its turns have put aside.
+    pub(super) fn aside(&self, id: &str) -> Aside {
+        Aside::new(self.folder.join(id))
     }
 
     fn file(&self, id: &str) -> PathBuf {
@@ -106,7 +142,8 @@ impl Index {
     /// What is known of it goes first: a journal alone is no conversation.
     pub(super) fn remove(&self, id: &str) -> io::Result<()> {
         fs::remove_file(self.file(id))?;
-        fs::remove_file(self.journal(id))
+        fs::remove_file(self.journal(id))?;
+        self.aside(id).remove()
     }
 }
 
@@ -136,6 +173,7 @@ mod tests {
             model: Some("openai/x".to_owned()),
             parent: Some(ForkedFrom { id: "c-0".to_owned(), seq: 3 }),
             working: true,
+            undoing: None,
             seq: 4,
             steps: 5,
             input_tokens: 6,
@@ -172,5 +210,12 @@ mod tests {
         fs::write(dir.path().join("conversations/c-2.json"), "{").unwrap();
         assert_eq!(Index::open(dir.path()).unwrap().1, [meta("c-1")]);
         assert!(dir.path().join("conversations/c-2.json").exists());
+        // What one that was half removed had put aside goes, and nobody else's.
+        for id in ["c-1", "c-2", "c-3"] {
+            fs::create_dir_all(dir.path().join("conversations").join(id).join(id)).unwrap();
+        }
+        Index::open(dir.path()).unwrap();
+        let left = |id: &str| dir.path().join("conversations").join(id).exists();
+        assert_eq!(["c-1", "c-2", "c-3"].map(left), [true, true, false]);
     }
 }

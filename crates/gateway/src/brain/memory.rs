@@ -46,6 +46,7 @@ impl Memory {
     /// Reads all of it once. A turn that was cut off is said to be, so that nothing of it is done again.
     pub(super) fn load(path: &Path, id: &str, log: Arc<Log>, news: News) -> io::Result<Self> {
         let (file, events) = FileJournal::open(path)?;
+        catch_up(&log, &events)?;
         let session = Session::replay(&events);
         let begins = |event: &&Event| matches!(event.update, Update::TurnBegins { .. });
         let turns = events.iter().filter(begins).count() as u64;
@@ -71,6 +72,19 @@ impl Memory {
         self.session.see(&event.update);
         Ok(())
     }
+}
+
+/// A line that could not be taken away after a failure is on the disk, and nobody who follows has seen it.
+fn catch_up(log: &Log, events: &[Event]) -> io::Result<()> {
+    let told = usize::try_from(log.last()).unwrap_or(usize::MAX);
+    for event in events.iter().skip(told) {
+        log.push(serde_json::to_vec(event)?);
+    }
+    if told > events.len() {
+        let what = format!("{told} events were told of, and the journal has {}", events.len());
+        return Err(io::Error::new(io::ErrorKind::InvalidData, what));
+    }
+    Ok(())
 }
 
 impl Kept {
@@ -162,6 +176,23 @@ mod tests {
             assert_eq!(lines[1]["how"]["reason"], "interrupted");
             assert_eq!(lines[1]["seq"], 2);
         }
+    }
+
+    #[test]
+    fn journal_and_log_agree_whatever_a_failure_left() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("j");
+        let (memory, log) = load(&path);
+        let event = |seq| Event { seq, at: 1, update: Update::Notice { message: seq.to_string() } };
+        let line = |seq| format!("{}\n", serde_json::to_string(&event(seq)).unwrap());
+        std::fs::write(&path, line(1)).unwrap();
+        drop(memory);
+        let memory = Memory::load(&path, "c-1", log.clone(), News::default());
+        memory.unwrap().keep(event(0).update).unwrap();
+        assert_eq!((log.last(), load(&path).1.last()), (2, 2));
+        std::fs::write(&path, line(1)).unwrap();
+        let error = Memory::load(&path, "c-1", log, News::default()).err().unwrap();
+        assert!(error.to_string().contains("2 events were told of"), "{error}");
     }
 
     #[test]

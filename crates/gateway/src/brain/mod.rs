@@ -11,6 +11,7 @@
 //! is done, is stopped or reaches a limit. What follows a conversation reads the log at its own pace.
 
 mod acting;
+mod aside;
 mod choices;
 pub(crate) mod config;
 mod conversation;
@@ -25,6 +26,8 @@ mod policy;
 mod stream;
 mod turn;
 mod undo;
+mod undoing;
+mod whereabouts;
 
 use std::collections::BTreeMap;
 use std::io;
@@ -93,10 +96,14 @@ impl Brain {
             Ok::<_, io::Error>((index, all))
         });
         let (index, all) = opening.await.map_err(io::Error::other)??;
+        let cut_off = all.iter().filter(|meta| meta.undoing.is_some());
+        let cut_off: Vec<String> = cut_off.map(|meta| meta.id.clone()).collect();
         let entry = |meta: Meta| (meta.id.clone(), Entry { meta, awake: None });
         let table = Mutex::new(all.into_iter().map(entry).collect());
         let inner = Inner { index, socket, config, sandboxes, models, extra, news, table };
-        Ok(Self(Arc::new(inner)))
+        let brain = Self(Arc::new(inner));
+        cut_off.into_iter().for_each(|id| undoing::finish_later(&brain, id));
+        Ok(brain)
     }
 
     pub(crate) fn list(&self) -> Vec<ConversationInfo> {
@@ -128,6 +135,7 @@ impl Brain {
             model: wanted.model,
             parent: None,
             working: false,
+            undoing: None,
             seq: 0,
             steps: 0,
             input_tokens: 0,
@@ -164,6 +172,7 @@ impl Brain {
             updated_at: now,
             parent: Some(ForkedFrom { id: id.to_owned(), seq: at }),
             working: false,
+            undoing: None,
             seq: at,
             steps: 0,
             input_tokens: 0,
@@ -188,6 +197,9 @@ impl Brain {
         let index = self.0.index.clone();
         let adding = tokio::task::spawn_blocking(move || {
             index.begin(&meta.id, &lines)?;
+            if let Some(parent) = &meta.parent {
+                index.aside(&parent.id).share_with(&index.aside(&meta.id))?;
+            }
             // A fork may end in the middle of a turn.
             recover(&index, &mut meta);
             index.write(&meta)?;

@@ -101,6 +101,7 @@ pub(super) struct Began {
     pub(super) seq: u64,
     pub(super) turn: u64,
     pub(super) sandbox: String,
+    pub(super) role: String,
 }
 
 /// What an undo is about.
@@ -217,7 +218,7 @@ mod tests {
     }
 
     fn began(seq: u64, turn: u64, sandbox: &str) -> Began {
-        Began { seq, turn, sandbox: sandbox.to_owned() }
+        Began { seq, turn, sandbox: sandbox.to_owned(), role: "dev".to_owned() }
     }
 
     fn wanted(step: Option<u64>, turn: Option<u64>) -> UndoConversation {

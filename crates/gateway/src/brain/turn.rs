@@ -5,23 +5,24 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use nacre_agent::body::Body;
+use nacre_agent::body::{Body, Remote};
 use nacre_agent::events::Update;
-use nacre_agent::journal::Journal as _;
-use nacre_agent::mcp::Mcp;
+use nacre_agent::mcp::{Mcp, Servers};
 use nacre_agent::model::{Format, Model, Pieces, Reply, Request, Served, Service};
-use nacre_agent::tools::{Planner, Toolbox};
+use nacre_agent::tools::{BodyTools, Planner, Toolbox};
 use nacre_agent::{Agent, Limits, prompt};
 use nacre_wire::client::Client;
 use nacre_wire::{ApiError, ErrorKind};
 use tokio_util::sync::CancellationToken;
 
-use super::acting::{Acting, Doing, Keeper, Recorded};
+use super::acting::{Acting, By, Doing, Keeper, Recorded};
+use super::aside;
 use super::conversation::{Conversation, Paid, mode};
 use super::index::Meta;
 use super::memory::Memory;
 use super::permission::Owner;
 use super::policy;
+use super::whereabouts::Whereabouts;
 use crate::provider::{Kind, Meter, longest};
 use crate::routes::Role;
 use crate::sandboxes::{Sandbox, Sandboxes};
@@ -39,6 +40,8 @@ pub(crate) struct Place {
     pub(crate) role: Role,
     /// By id: a role may move while the turn goes on where it began.
     pub(crate) sandbox: String,
+    /// What people call it.
+    name: String,
     /// Its supervisor.
     pub(crate) client: Client,
     pub(crate) body: Arc<dyn Body>,
@@ -61,11 +64,16 @@ pub(super) async fn prepare(
     let name = chosen_model(conversation)?;
     let model = model(conversation, &name).await?;
     let system = tokio::time::timeout(PATIENCE, prompt::system(&*place.body)).await;
-    let system = system.map_err(|_| {
+    let mut system = system.map_err(|_| {
         ApiError::new(ErrorKind::TimedOut, format!("{} does not answer", place.role.as_str()))
             .hint("nacre status shows how it is")
     })?;
-    let scratch = format!("/tmp/nacre/{}", conversation.meta.id);
+    system.push_str(&prompt::place(place.role.as_str(), &place.name));
+    let aside = conversation.brain.index.aside(&conversation.meta.id);
+    // What it does not get back in this time can still be read, by its path.
+    let remote = Remote::new(place.client.clone(), place.conversation.as_str());
+    let _ = tokio::time::timeout(PATIENCE, aside.bring_back(&remote)).await;
+    let scratch = aside::scratch(&conversation.meta.id);
     let toolboxes = toolboxes(conversation, &place, turn, doing, &scratch)?;
     let begins = Update::TurnBegins {
         turn,
@@ -98,9 +106,11 @@ pub(super) async fn run(
     cancel: CancellationToken,
 ) -> Option<Memory> {
     let Prepared { agent, begins } = prepared;
-    let Memory { session, journal, .. } = &mut memory;
-    let ended = match journal.keep(begins) {
-        Ok(_) => agent.turn(session, journal, &text, &cancel).await,
+    let ended = match memory.keep(begins) {
+        Ok(()) => {
+            let Memory { session, journal, .. } = &mut memory;
+            agent.turn(session, journal, &text, &cancel).await
+        }
         Err(error) => Err(error),
     };
     match ended {
@@ -119,8 +129,10 @@ fn place(conversation: &Conversation, turn: u64, doing: &Doing) -> Result<Place,
     let chosen = conversation.meta.role.as_deref();
     let (role, sandbox) = acts_on(&conversation.brain.sandboxes, chosen)?;
     let (client, id) = (sandbox.client(), conversation.meta.id.clone());
-    let body = Arc::new(Acting::new(client.clone(), &id, turn, doing.clone()));
-    Ok(Place { conversation: id, role, sandbox: sandbox.id.to_string(), client, body })
+    let aside = conversation.brain.index.aside(&id);
+    let body = Arc::new(Acting::new(client.clone(), &id, turn, doing.clone(), aside));
+    let name = sandbox.name.clone();
+    Ok(Place { conversation: id, role, sandbox: sandbox.id.to_string(), name, client, body })
 }
 
 /// Where a conversation with this choice acts, if that runs.
@@ -154,13 +166,28 @@ fn toolboxes(
         turn,
         doing,
     };
-    let mut toolboxes: Vec<Arc<dyn Toolbox>> =
-        vec![Arc::new(Recorded::new(place.body.clone(), keeper)), Arc::new(Planner)];
-    let servers = &conversation.brain.config.mcp;
-    if !servers.is_empty() {
-        let servers = Mcp::new(servers, &place.body, scratch)
-            .map_err(|why| ApiError::new(ErrorKind::InvalidRequest, why))?;
-        toolboxes.push(Arc::new(servers));
+    let keeper = Arc::new(keeper);
+    let sandboxes = conversation.brain.sandboxes.clone();
+    let own = Arc::new(BodyTools::new(place.body.clone()));
+    let mut toolboxes: Vec<Arc<dyn Toolbox>> = vec![
+        Arc::new(Recorded::new(own, By::Call, keeper.clone())),
+        Arc::new(Planner),
+        Arc::new(Whereabouts::new(sandboxes, &place.sandbox, place.role)),
+    ];
+    // A program is in the sandbox and may change what is there; an address is elsewhere.
+    let servers = conversation.brain.config.mcp.clone();
+    let (programs, addresses): (Servers, Servers) =
+        servers.into_iter().partition(|(_, server)| server.url.is_none());
+    let mcp = |servers: &Servers| {
+        Mcp::new(servers, &place.body, scratch)
+            .map_err(|why| ApiError::new(ErrorKind::InvalidRequest, why))
+    };
+    if !programs.is_empty() {
+        let programs = Arc::new(mcp(&programs)?);
+        toolboxes.push(Arc::new(Recorded::new(programs, By::Program, keeper)));
+    }
+    if !addresses.is_empty() {
+        toolboxes.push(Arc::new(mcp(&addresses)?));
     }
     toolboxes.extend(conversation.brain.extra.iter().flat_map(|extra| extra(place)));
     Ok(toolboxes)

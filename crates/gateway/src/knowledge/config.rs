@@ -14,6 +14,8 @@ pub struct RawKnowledgeConfig {
     pub embeddings: Option<String>,
     /// Names of files and folders, or paths from the workspace, that are left out.
     pub exclude: Vec<String>,
+    /// Whether what `.gitignore` files name is left out too.
+    pub gitignore: Option<bool>,
 }
 
 /// What a gateway does that was told nothing: it keeps facts and editions, and looks at no workspace.
@@ -23,6 +25,7 @@ pub struct KnowledgeConfig {
     pub code: bool,
     pub embeddings: Option<EmbeddingModel>,
     pub exclude: Vec<String>,
+    pub gitignore: bool,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -55,6 +58,7 @@ impl RawKnowledgeConfig {
             code: self.code.unwrap_or(false),
             embeddings: embeddings.transpose()?,
             exclude: exclude.filter(|path| !path.is_empty()).collect(),
+            gitignore: self.gitignore.unwrap_or(true),
         })
     }
 }

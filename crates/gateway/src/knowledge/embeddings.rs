@@ -9,13 +9,17 @@ use std::time::Duration;
 
 use nacre_knowledge::embed::Table;
 use nacre_knowledge::{Pending, Quantised};
-use nacre_wire::ApiError;
+use nacre_wire::{ApiError, ErrorKind};
 
 use super::{EmbeddingModel, Knowledge};
 
 const BATCH: usize = 64;
 /// A text for a provider, in bytes: well below what any model takes.
 const LONGEST: usize = 8 * 1024;
+/// What models with the smallest windows take of a text, in bytes.
+const SHORT: usize = 1024;
+/// What no model refuses.
+const HARMLESS: &str = "word";
 /// How long a question waits for its vector.
 const QUESTION: Duration = Duration::from_secs(5);
 const FIRST_PAUSE: Duration = Duration::from_secs(5);
@@ -24,7 +28,7 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(600);
 impl Knowledge {
     /// The vector of a question; without one, why.
     pub(super) async fn meaning(&self, text: &str) -> (Option<Vec<f32>>, Option<String>) {
-        let text = beginning(text);
+        let text = beginning(text, LONGEST);
         let Some(model) = &self.config.embeddings else {
             return (Some(Table::builtin().embed(&text).to_vec()), None);
         };
@@ -48,17 +52,68 @@ impl Knowledge {
         self.models.embeddings(&model.provider, &model.model, &texts).await
     }
 
+    /// One for each text, none for what the model will not have. A batch that is refused is asked for in
+    /// halves, so that one text holds up nobody else.
+    async fn vectors(
+        &self,
+        model: &EmbeddingModel,
+        texts: &[String],
+    ) -> Result<Vec<Option<Quantised>>, ApiError> {
+        let mut made = vec![None; texts.len()];
+        let whole = 0..texts.len();
+        let mut parts = vec![whole];
+        while let Some(part) = parts.pop() {
+            match self.ask(model, texts[part.clone()].to_vec()).await {
+                Ok(vectors) => {
+                    for (at, vector) in part.zip(vectors) {
+                        made[at] = Quantised::of(&vector);
+                    }
+                }
+                Err(error) if error.kind != ErrorKind::InvalidRequest => return Err(error),
+                Err(error) if part.len() < 2 => {
+                    for at in part {
+                        made[at] = self.refused(model, &texts[at], &error).await?;
+                    }
+                }
+                Err(_) => {
+                    let middle = part.start + part.len() / 2;
+                    parts.extend([middle..part.end, part.start..middle]);
+                }
+            }
+        }
+        Ok(made)
+    }
+
+    /// The beginning of a text says most of what it is about. When that is refused too, it is found by its
+    /// words only; but when a word is, it is not the text that is refused.
+    async fn refused(
+        &self,
+        model: &EmbeddingModel,
+        text: &str,
+        error: &ApiError,
+    ) -> Result<Option<Quantised>, ApiError> {
+        self.ask(model, vec![HARMLESS.to_owned()]).await?;
+        if text.len() > SHORT {
+            match self.ask(model, vec![beginning(text, SHORT)]).await {
+                Ok(vectors) => return Ok(vectors.first().and_then(|one| Quantised::of(one))),
+                Err(error) if error.kind != ErrorKind::InvalidRequest => return Err(error),
+                Err(_) => {}
+            }
+        }
+        tracing::warn!(%error, model = model.name(), "a text is found by its words only");
+        Ok(None)
+    }
+
     /// Gives a batch of what waits its vectors. False when nothing does.
     async fn fill(&self) -> Result<bool, ApiError> {
         let pending = self.with(|library| library.pending(BATCH)).await?;
         if pending.is_empty() {
             return Ok(false);
         }
-        let texts = pending.iter().map(|pending| beginning(pending.text()));
+        let texts = pending.iter().map(|pending| beginning(pending.text(), LONGEST));
         let made: Vec<(Pending, Option<Quantised>)> = match &self.config.embeddings {
             Some(model) => {
-                let vectors = self.ask(model, texts.collect()).await?;
-                let vectors = vectors.iter().map(|vector| Quantised::of(vector));
+                let vectors = self.vectors(model, &texts.collect::<Vec<_>>()).await?;
                 pending.iter().cloned().zip(vectors).collect()
             }
             None => {
@@ -92,8 +147,8 @@ pub(super) async fn keep(knowledge: Arc<Knowledge>) {
     }
 }
 
-fn beginning(text: &str) -> String {
-    let mut end = LONGEST.min(text.len());
+fn beginning(text: &str, at_most: usize) -> String {
+    let mut end = at_most.min(text.len());
     while !text.is_char_boundary(end) {
         end -= 1;
     }

@@ -7,7 +7,7 @@
 
 use std::collections::{BTreeSet, HashMap};
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use nacre_wire::client::{Client, Result, WatchStream};
@@ -94,7 +94,8 @@ async fn forget_others(knowledge: &Knowledge, all: &BTreeSet<String>) -> bool {
 
 async fn follow(knowledge: Arc<Knowledge>, id: String, client: Client) {
     loop {
-        let look = Look { knowledge: &knowledge, source: &id, client: &client };
+        let ignored = Mutex::default();
+        let look = Look { knowledge: &knowledge, source: &id, client: &client, ignored };
         if let Err(error) = watch(&look).await {
             tracing::debug!(sandbox = %id, %error, "following documents begins anew");
             let state = Followed { current: false, problem: Some(error.to_string()) };

@@ -1,6 +1,7 @@
 //! Looking at files through the door, and writing down what they say.
 
 use std::collections::{HashMap, HashSet};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use http_body_util::{BodyExt, Limited};
 use nacre_knowledge::embed::Table;
@@ -10,6 +11,7 @@ use nacre_wire::client::{Client, Error, Result};
 use nacre_wire::files::{FileKind, Stat};
 
 use super::follow::Followed;
+use super::ignored::{self, Ignored};
 use super::{Knowledge, which};
 use crate::clock::now_ms;
 
@@ -23,6 +25,8 @@ pub(super) struct Look<'a> {
     pub(super) knowledge: &'a Knowledge,
     pub(super) source: &'a str,
     pub(super) client: &'a Client,
+    /// As of the last look at each folder.
+    pub(super) ignored: Mutex<Ignored>,
 }
 
 /// What a walk has come across.
@@ -66,8 +70,17 @@ impl Look<'_> {
         if path.is_empty() {
             return self.everything().await;
         }
-        let folder = which::folder(&self.knowledge.config, path);
-        let document = which::document(&self.knowledge.config, path);
+        let (above, name) = path.rsplit_once('/').unwrap_or(("", path));
+        if name == ignored::NAME && self.is_looked_into(above) {
+            // What it says now may be about anything beside and below it.
+            return if above.is_empty() {
+                self.everything().await
+            } else {
+                self.folder(above).await.map(|_| ())
+            };
+        }
+        let folder = self.is_looked_into(path);
+        let document = self.is_document(path);
         if !folder && !document {
             return Ok(());
         }
@@ -87,6 +100,37 @@ impl Look<'_> {
         }
     }
 
+    fn is_looked_into(&self, folder: &str) -> bool {
+        which::folder(&self.knowledge.config, folder) && !self.ignored().holds(folder, true)
+    }
+
+    fn is_document(&self, path: &str) -> bool {
+        which::document(&self.knowledge.config, path) && !self.ignored().holds(path, false)
+    }
+
+    fn ignored(&self) -> MutexGuard<'_, Ignored> {
+        self.ignored.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What a folder says is to be left out, before anything in it is looked at.
+    async fn heed(&self, folder: &str, entries: &[Stat]) -> Result<()> {
+        if !self.knowledge.config.gitignore {
+            return Ok(());
+        }
+        let here = |stat: &&Stat| {
+            stat.kind == FileKind::File
+                && stat.size <= ignored::LARGEST
+                && stat.path.as_path().to_str() == Some(ignored::NAME)
+        };
+        let text = match entries.iter().find(here) {
+            Some(_) if folder.is_empty() => self.read(ignored::NAME).await?,
+            Some(_) => self.read(&format!("{folder}/{}", ignored::NAME)).await?,
+            None => None,
+        };
+        self.ignored().set(folder, text.and_then(which::text).as_deref());
+        Ok(())
+    }
+
     async fn walk(&self, top: &str, known: &HashMap<String, Known>) -> Result<Walk> {
         let mut walk = Walk::default();
         let mut folders = vec![top.to_owned()];
@@ -97,15 +141,17 @@ impl Look<'_> {
                 continue;
             }
             walk.folders += 1;
-            for stat in self.entries(&folder).await? {
+            let entries = self.entries(&folder).await?;
+            self.heed(&folder, &entries).await?;
+            for stat in entries {
                 let Some(name) = stat.path.as_path().to_str() else { continue };
                 let path =
                     if folder.is_empty() { name.to_owned() } else { format!("{folder}/{name}") };
                 match stat.kind {
-                    FileKind::Directory if which::folder(&self.knowledge.config, &path) => {
+                    FileKind::Directory if self.is_looked_into(&path) => {
                         folders.push(path);
                     }
-                    FileKind::File if which::document(&self.knowledge.config, &path) => {
+                    FileKind::File if self.is_document(&path) => {
                         self.file(&path, &stat, known.get(&path)).await?;
                         walk.documents.insert(path);
                     }

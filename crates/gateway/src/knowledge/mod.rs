@@ -17,6 +17,7 @@ mod convert;
 mod desk;
 mod embeddings;
 mod follow;
+mod ignored;
 mod look;
 pub(crate) mod memory;
 mod pages;

@@ -31,6 +31,7 @@ struct Embedding {
 
 impl Models {
     /// One for each text, in their order, by the way that all calls take: allowed, paid for, recorded.
+    /// Refused as an invalid request when it may be because of one of the texts.
     pub(crate) async fn embeddings(
         &self,
         provider: &str,
@@ -61,7 +62,9 @@ impl Models {
         let bytes = read.map_err(|error| odd(error.to_string()))?.to_bytes();
         if !status.is_success() {
             let said: String = String::from_utf8_lossy(&bytes).chars().take(300).collect();
-            return Err(odd(format!("{status}: {said}")));
+            let refused = [400, 413, 422].contains(&status.as_u16());
+            let kind = if refused { ErrorKind::InvalidRequest } else { ErrorKind::Unreachable };
+            return Err(ApiError::new(kind, format!("{provider}: {status}: {said}")));
         }
         let answer: Answer =
             serde_json::from_slice(&bytes).map_err(|error| odd(error.to_string()))?;

@@ -245,28 +245,6 @@ async fn a_page_built_for_another_runtime_is_an_alert() {
 #[derive(Clone, Default)]
 struct Lines(Arc<Mutex<Vec<String>>>);
 
-impl Lines {
-    /// Under nextest each test is a process of its own; elsewhere they share what is installed once.
-    fn install() -> Self {
-        static LINES: OnceLock<Lines> = OnceLock::new();
-        let lines = LINES.get_or_init(|| {
-            let lines = Self::default();
-            tracing::subscriber::set_global_default(lines.clone()).unwrap();
-            lines
-        });
-        lines.clone()
-    }
-
-    async fn until(&self, expected: &str) {
-        within(expected, async {
-            while !self.0.lock().unwrap().iter().any(|line| line == expected) {
-                tokio::task::yield_now().await;
-            }
-        })
-        .await;
-    }
-}
-
 impl Subscriber for Lines {
     fn register_callsite(&self, _: &'static Metadata<'static>) -> Interest {
         Interest::sometimes()

@@ -79,43 +79,28 @@ impl Library {
         document: &Prepared,
         now: u64,
     ) -> Result<()> {
-        let model = if self.takes(document) { self.model } else { 0 };
+        let model = self.model_for(document);
         let transaction = self.db.transaction()?;
-        transaction.execute("INSERT OR IGNORE INTO sources (name) VALUES (?)", [source])?;
-        let find = "SELECT id FROM sources WHERE name = ?";
-        let source: i64 = transaction.query_row(find, [source], |row| row.get(0))?;
-        let removed = remove_chunks(&transaction, source, path)?;
-        let id: i64 = transaction
-            .prepare_cached(
-                "INSERT INTO documents (source, path, title, signature, hash, bytes, indexed_at)
-                 VALUES (?, ?, ?, ?, ?, ?, ?)
-                 ON CONFLICT (source, path) DO UPDATE SET title = excluded.title,
-                 signature = excluded.signature, hash = excluded.hash, bytes = excluded.bytes,
-                 indexed_at = excluded.indexed_at RETURNING id",
-            )?
-            .query_row(
-                params![
-                    source,
-                    path,
-                    document.title,
-                    signature,
-                    document.hash,
-                    signed(document.bytes),
-                    signed(now)
-                ],
-                |row| row.get(0),
-            )?;
-        let mut added = Vec::with_capacity(document.chunks.len());
-        for chunk in &document.chunks {
-            let chunk_id = insert_chunk(&transaction, id, source, model, chunk)?;
-            added.push((chunk_id, chunk.vector.as_ref().filter(|_| model != 0)));
-        }
+        let placed =
+            place(&transaction, model, &Placing { source, path, signature, document, now })?;
         transaction.commit()?;
-        if let Some(memory) = &mut self.chunks {
-            removed.iter().for_each(|id| memory.remove(*id));
-            added.iter().for_each(|(id, vector)| memory.insert(*id, source, *vector));
-        }
+        self.placed(&placed, document);
         Ok(())
+    }
+
+    /// What was placed is committed, and searched from now on.
+    pub(super) fn placed(&mut self, placed: &Placed, document: &Prepared) {
+        let Some(memory) = &mut self.chunks else { return };
+        placed.removed.iter().for_each(|id| memory.remove(*id));
+        for (id, chunk) in placed.added.iter().zip(&document.chunks) {
+            let vector = chunk.vector.as_ref().filter(|_| placed.model != 0);
+            memory.insert(*id, placed.source, vector);
+        }
+    }
+
+    /// The model in use, or none when its vectors are of another.
+    pub(super) fn model_for(&self, document: &Prepared) -> i64 {
+        if self.takes(document) { self.model } else { 0 }
     }
 
     /// Whether its vectors are of the model in use.
@@ -213,6 +198,55 @@ impl Library {
         }
         Ok(())
     }
+}
+
+/// What is to be known under a path.
+pub(super) struct Placing<'a> {
+    pub(super) source: &'a str,
+    pub(super) path: &'a str,
+    pub(super) signature: &'a str,
+    pub(super) document: &'a Prepared,
+    pub(super) now: u64,
+}
+
+/// Chunks that went and came.
+pub(super) struct Placed {
+    source: i64,
+    model: i64,
+    removed: Vec<i64>,
+    added: Vec<i64>,
+}
+
+/// Within somebody's transaction.
+pub(super) fn place(db: &Connection, model: i64, placing: &Placing<'_>) -> Result<Placed> {
+    let Placing { source, path, signature, document, now } = placing;
+    db.execute("INSERT OR IGNORE INTO sources (name) VALUES (?)", [source])?;
+    let find = "SELECT id FROM sources WHERE name = ?";
+    let source: i64 = db.query_row(find, [source], |row| row.get(0))?;
+    let removed = remove_chunks(db, source, path)?;
+    let id: i64 = db
+        .prepare_cached(
+            "INSERT INTO documents (source, path, title, signature, hash, bytes, indexed_at)
+             VALUES (?, ?, ?, ?, ?, ?, ?)
+             ON CONFLICT (source, path) DO UPDATE SET title = excluded.title,
+             signature = excluded.signature, hash = excluded.hash, bytes = excluded.bytes,
+             indexed_at = excluded.indexed_at RETURNING id",
+        )?
+        .query_row(
+            params![
+                source,
+                path,
+                document.title,
+                signature,
+                document.hash,
+                signed(document.bytes),
+                signed(*now)
+            ],
+            |row| row.get(0),
+        )?;
+    let insert = |chunk| insert_chunk(db, id, source, model, chunk);
+    let added = document.chunks.iter().map(insert).collect::<Result<_>>()?;
+    Ok(Placed { source, model, removed, added })
 }
 
 fn remove_chunks(db: &Connection, source: i64, path: &str) -> Result<Vec<i64>> {

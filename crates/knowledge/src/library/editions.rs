@@ -2,7 +2,7 @@
 
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
-use super::documents::prepare;
+use super::documents::{Placing, Prepared, place, prepare};
 use super::{Library, unsigned};
 use crate::date;
 use crate::edition::{Address, CitationOf, Lines, Manifest, Place, hash};
@@ -111,19 +111,31 @@ impl Library {
             }
             manifest.previous = Some(previous.address);
         }
-        let info = self.durably(|library| library.keep(manifest, &publish.content))?;
-        if let Some(text) = text {
-            let table = (self.model_name == embed::MODEL).then(Table::builtin);
-            let name = format!("{} {}", info.manifest.title, info.manifest.document);
-            let document = prepare(&name, text, table);
-            self.put(SOURCE, &info.address.to_string(), &info.manifest.content, &document, now)?;
-        }
-        Ok(Published { info, new: true })
+        let table = (self.model_name == embed::MODEL).then(Table::builtin);
+        let name = format!("{} {}", manifest.title, manifest.document);
+        let document = text.map(|text| prepare(&name, text, table));
+        let keep =
+            |library: &mut Self| library.keep(manifest, &publish.content, document.as_ref(), now);
+        Ok(Published { info: self.durably(keep)?, new: true })
     }
 
-    fn keep(&mut self, manifest: Manifest, content: &[u8]) -> Result<EditionInfo> {
+    /// In one transaction with what it is found by: an edition that exists is found.
+    fn keep(
+        &mut self,
+        manifest: Manifest,
+        content: &[u8],
+        document: Option<&Prepared>,
+        now: u64,
+    ) -> Result<EditionInfo> {
         let bytes = manifest.to_bytes()?;
         let address = Address::of(&bytes);
+        let path = address.to_string();
+        let placing = |document| {
+            let (source, path, signature) = (SOURCE, path.as_str(), manifest.content.as_str());
+            (document, Placing { source, path, signature, document, now })
+        };
+        let placing = document.map(placing);
+        let model = document.map_or(0, |document| self.model_for(document));
         let transaction = self.db.transaction()?;
         let (number, before) = last(&transaction)?;
         let number = number + 1;
@@ -149,7 +161,14 @@ impl Library {
                 ],
             )?;
         }
+        let placed = match placing {
+            Some((document, placing)) => Some((place(&transaction, model, &placing)?, document)),
+            None => None,
+        };
         transaction.commit()?;
+        if let Some((placed, document)) = placed {
+            self.placed(&placed, document);
+        }
         Ok(EditionInfo { number: unsigned(number), address, manifest })
     }
 

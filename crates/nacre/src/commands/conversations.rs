@@ -1,13 +1,14 @@
 //! `nacre conversations`: what there was to say, and taking it back.
 
+use std::cell::RefCell;
 use std::process::ExitCode;
 
 use clap::{Args, Subcommand};
 use nacre_agent::events::Event;
 use nacre_wire::client::{self, Client};
 use nacre_wire::conductor::{
-    ChangeConversation, ConversationInfo, ConversationState, ForkConversation, UndoConversation,
-    UndoneIn, UndoneList,
+    ChangeConversation, ConversationInfo, ConversationState, ForkConversation, LostIn,
+    UndoConversation, UndoneIn, UndoneList,
 };
 use nacre_wire::history::{How, Outcome};
 use serde_json::json;
@@ -227,12 +228,22 @@ async fn decide(client: &Client, answer: Answer, allow: bool, context: &Context)
 
 async fn undo(client: &Client, wanted: &Undo, context: &Context) -> Result<ExitCode> {
     let how = wanted.manner.how();
+    // It is asked again after each decision, and the last answer counts.
+    let lost = RefCell::default();
     let ask_for = async |how: &How| {
         let (step, turn) = (wanted.step, wanted.turn);
         let request = UndoConversation { step, turn, how: how.clone() };
-        together(client.undo_conversation(&wanted.id, &request).await?)
+        let undone = client.undo_conversation(&wanted.id, &request).await?;
+        lost.replace(undone.lost.clone());
+        together(undone)
     };
-    conflicts::settle(how, Deed::Undo, context, ask_for).await
+    let done = conflicts::settle(how, Deed::Undo, context, ask_for).await?;
+    for LostIn { sandbox, role } in lost.take() {
+        eprintln!(
+            "nacre: not in {sandbox}, which was {role} then: it is gone, and its files with it"
+        );
+    }
+    Ok(done)
 }
 
 /// As if it had been one.

@@ -98,6 +98,10 @@ impl Screen {
                 self.paragraph(&format!("(taken back: {paths})"), Paint::changed)
             }
             Update::Notice { message } => self.line(&one_line(message), Paint::changed),
+            Update::Moved { role, .. } => {
+                let text = format!("(the roles were swapped: it acts on {} now)", one_line(role));
+                self.paragraph(&text, Paint::changed)
+            }
             Update::Compacted { before, after, .. } => {
                 let text = format!("made shorter: from about {before} tokens to {after}");
                 self.line(&text, Paint::faint)

@@ -6,6 +6,7 @@ mod access;
 mod browser;
 mod computer;
 mod conversations;
+mod conversations_kept;
 mod copies;
 mod egress;
 mod front;

@@ -62,9 +62,14 @@ impl Model {
 
     /// A computer that uses it, switched on.
     pub(crate) fn computer(&self) -> TestComputer {
+        self.computer_with("")
+    }
+
+    /// With more in its configuration.
+    pub(crate) fn computer_with(&self, more: &str) -> TestComputer {
         let computer = TestComputer::switched_off();
-        std::fs::write(computer.data().join("nacre.toml"), "[agent]\nmodel = \"local/m\"\n")
-            .unwrap();
+        let config = format!("[agent]\nmodel = \"local/m\"\n{more}");
+        std::fs::write(computer.data().join("nacre.toml"), config).unwrap();
         let url = format!("http://{}/v1", self.address);
         let args =
             ["provider", "add", "local", "--kind", "openai-compatible", "--no-key", "--url", &url];

@@ -11,14 +11,14 @@ use axum::{Json, Router};
 use http::{StatusCode, header};
 use nacre_history::Query as LibQuery;
 use nacre_wire::history::{
-    Author, Changes, CheckpointPage, HistorySettings, HistoryState, HistoryStatus, HistoryUsage,
-    LabelRequest, Outcome, Verified,
+    AttendRequest, Author, Changes, CheckpointPage, HistorySettings, HistoryState, HistoryStatus,
+    HistoryUsage, LabelRequest, Outcome, Verified,
 };
 use nacre_wire::{ApiError, ErrorKind, WirePath};
 use serde::de::DeserializeOwned;
 use tokio_util::io::ReaderStream;
 
-use super::{Actions, Recorder, convert, jobs};
+use super::{Actions, Manner, Recorder, convert, jobs};
 use crate::events::Events;
 use crate::failure::Failure;
 use crate::files::Query;
@@ -45,6 +45,7 @@ pub fn router(recorder: Recorder, runtime: Runtime, events: Events) -> Router {
         .route("/supervisor/history/checkpoints/{id}/label", post(label))
         .route("/supervisor/history/diff", get(diff))
         .route("/supervisor/history/file", get(file))
+        .route("/supervisor/history/attend", post(attend))
         .route("/supervisor/history/undo", post(undo))
         .route("/supervisor/history/redo", post(redo))
         .route("/supervisor/history/restore", post(restore))
@@ -176,6 +177,20 @@ async fn file(State(context): Known, RawQuery(query): RawQuery) -> Result<Respon
         .job(move |keeper, history| jobs::file(keeper, history, path.as_ref(), at, content))
         .await?;
     stream(file, "application/octet-stream")
+}
+
+/// Somebody is at work for as long as they hold the answer, whose body says nothing and does not end.
+async fn attend(State(context): Known, body: Bytes) -> Result<Response, Failure> {
+    let AttendRequest { by } = parse(&body)?;
+    if by.is_empty() {
+        return Err(bad("nobody is named").into());
+    }
+    let activity = context.recorder.begin(Manner::Foreground, by).await;
+    let held = futures_util::stream::once(async move {
+        let _activity = activity;
+        std::future::pending::<Result<Bytes, std::io::Error>>().await
+    });
+    Ok(Body::from_stream(held).into_response())
 }
 
 async fn undo(State(context): Known, body: Bytes) -> Result<Json<Outcome>, Failure> {

@@ -6,8 +6,8 @@ use hyper::body::Incoming;
 use super::{Client, Result, drain, empty};
 use crate::WirePath;
 use crate::history::{
-    Changes, CheckpointPage, HistorySettings, HistoryStatus, HistoryUsage, LabelRequest, Outcome,
-    RedoRequest, RestoreRequest, UndoRequest, Verified,
+    AttendRequest, Author, Changes, CheckpointPage, HistorySettings, HistoryStatus, HistoryUsage,
+    LabelRequest, Outcome, RedoRequest, RestoreRequest, UndoRequest, Verified,
 };
 use crate::path::{text_to_query, to_query};
 
@@ -47,6 +47,12 @@ impl ListHistory {
         let parts: Vec<String> = parts.into_iter().flatten().collect();
         parts.join("&")
     }
+}
+
+/// Somebody who is at work until this is dropped, and the connection with it.
+#[derive(Debug)]
+pub struct Attended {
+    _response: Response<Incoming>,
 }
 
 impl Client {
@@ -92,6 +98,15 @@ impl Client {
 
     pub async fn redo(&self, request: &RedoRequest) -> Result<Outcome> {
         self.post_json("/supervisor/history/redo", request).await
+    }
+
+    /// What changes until this is dropped is put down to them as well, whatever changes it. What changed
+    /// before is recorded when it returns.
+    pub async fn attend(&self, by: &[Author]) -> Result<Attended> {
+        let path = "/supervisor/history/attend";
+        let request = AttendRequest { by: by.to_vec() };
+        let response = self.send(self.json_request(Method::POST, path, &request)?).await?;
+        Ok(Attended { _response: response })
     }
 
     pub async fn restore(&self, request: &RestoreRequest) -> Result<Outcome> {

@@ -42,7 +42,7 @@ use crate::{ApiError, ErrorKind};
 pub use conductor::ConversationStream;
 pub use exec::{ExecEvent, ExecInput, ExecOutput, ExecSession, Finished};
 pub use files::{ReadRange, WriteOptions};
-pub use history::ListHistory;
+pub use history::{Attended, ListHistory};
 pub use processes::{EventStream, LineReader, LogReader, Seen};
 pub use runs::RunEvents;
 pub use watch::WatchStream;

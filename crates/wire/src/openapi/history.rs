@@ -5,8 +5,8 @@ use utoipa::openapi::Required;
 use super::call::Call;
 use super::supervisor::{OCTETS, get, post, put};
 use crate::history::{
-    Changes, CheckpointPage, HistorySettings, HistoryStatus, HistoryUsage, LabelRequest, Outcome,
-    RedoRequest, RestoreRequest, UndoRequest, Verified,
+    AttendRequest, Changes, CheckpointPage, HistorySettings, HistoryStatus, HistoryUsage,
+    LabelRequest, Outcome, RedoRequest, RestoreRequest, UndoRequest, Verified,
 };
 
 const FAST_IMPORT: &str = "application/x-git-fast-import";
@@ -54,6 +54,13 @@ fn looking_back() -> Vec<Call> {
 
 fn taking_back() -> Vec<Call> {
     vec![
+        post(
+            "/supervisor/history/attend",
+            "attend",
+            "Be at work for as long as the answer is held",
+        )
+        .takes::<AttendRequest>(Required::True)
+        .gives_bytes("200", "Nothing, until the connection is closed", OCTETS),
         post("/supervisor/history/undo", "undo", "Take changes back and keep what came later")
             .takes::<UndoRequest>(Required::False)
             .gives::<Outcome>("200", "Done, or the conflicts because of which nothing was"),

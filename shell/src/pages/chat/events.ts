@@ -60,6 +60,7 @@ export type Update =
   | { sessionUpdate: "permission_outcome"; toolCallId: string; allowed: boolean }
   | { sessionUpdate: "retry"; reason: string }
   | { sessionUpdate: "notice"; message: string }
+  | { sessionUpdate: "moved"; role: string; sandbox: string }
   | { sessionUpdate: "compacted"; before: number; after: number; used: Usage }
   | { sessionUpdate: "reply"; reply: { text?: string } }
   | { sessionUpdate: "ended"; how: Ended }

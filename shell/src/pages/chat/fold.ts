@@ -28,6 +28,8 @@ function apply(view: View, event: ConversationEvent): View {
       return inTurn(view, (turn) => withNote(voidOpen(turn), event, "retry", event.reason));
     case "notice":
       return inTurn(view, (turn) => withNote(turn, event, "notice", event.message));
+    case "moved":
+      return inTurn(view, (turn) => withNote(turn, event, "notice", `The roles were swapped: this turn goes on in its sandbox, which is ${event.role} now`));
     case "compacted":
       return inTurn(view, (turn) => withNote(turn, event, "compacted", `from about ${short(event.before)} tokens to ${short(event.after)}`));
     case "plan":

@@ -77,7 +77,8 @@ function tell(done: Of<"UndoneList">, roles: Of<"RolesStatus"> | undefined, redo
       else say("It is there again");
       return redone();
     }, sayError);
-  say(`Took back ${count(files, "change")} of files on ${named.join(" and ")}`, back.length > 0 ? { label: "Redo", act } : undefined);
+  const gone = done.lost?.length ? "; a sandbox it worked in is gone, and its files with it" : "";
+  say(`Took back ${count(files, "change")} of files on ${named.join(" and ")}${gone}`, back.length > 0 ? { label: "Redo", act } : undefined);
 }
 
 /**

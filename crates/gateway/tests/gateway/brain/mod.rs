@@ -2,9 +2,11 @@
 
 mod choices;
 mod crash;
+mod knowing;
 mod many;
 mod relay;
 mod room;
 mod stage;
 mod turns;
 mod watching;
+mod whereabouts;

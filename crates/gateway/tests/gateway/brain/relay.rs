@@ -189,7 +189,7 @@ async fn a_supervisor_that_is_too_old_is_said_to_be() {
     let cookie = host.sign_in().await;
     let answer = host.get("/conductor/conversations", &[("cookie", &cookie)]).await;
     assert_eq!(answer.status, StatusCode::NOT_IMPLEMENTED, "{}", answer.text());
-    assert!(answer.text().contains("nacre sandbox restart live"), "{}", answer.text());
+    assert!(answer.text().contains("nacre sandbox start live"), "{}", answer.text());
     // It was not given to the app, and the command line needs no sandbox.
     host.operate("live", "stop").await.unwrap();
     let listed = host.admin().under("/admin/sandboxes").conversations().await.unwrap();

@@ -8,6 +8,7 @@ use nacre_gateway::{
     Dollars, GatewayConfig, Kind, RawAgentConfig, RawConversationsConfig, RawModelsConfig,
     RawPrice, RawProvider,
 };
+use nacre_sandbox::fake::FakeDriver;
 use nacre_wire::client::{Client, ConversationStream};
 use nacre_wire::conductor::{ConversationInfo, ConversationState, CreateConversation};
 use serde_json::{Value, json};
@@ -29,10 +30,26 @@ impl Talk {
     }
 
     pub(crate) async fn set_with(change: impl FnOnce(&mut GatewayConfig)) -> Self {
-        Self::set_by(|_| (), change).await
+        Self::set_up(world(), |_| (), change).await
     }
 
+    /// With more said of the provider.
     pub(crate) async fn set_by(
+        provided: impl FnOnce(&mut RawProvider),
+        change: impl FnOnce(&mut GatewayConfig),
+    ) -> Self {
+        Self::set_up(world(), provided, change).await
+    }
+
+    pub(crate) async fn set_in(
+        sandboxes: FakeDriver,
+        change: impl FnOnce(&mut GatewayConfig),
+    ) -> Self {
+        Self::set_up(sandboxes, |_| (), change).await
+    }
+
+    async fn set_up(
+        sandboxes: FakeDriver,
         provided: impl FnOnce(&mut RawProvider),
         change: impl FnOnce(&mut GatewayConfig),
     ) -> Self {
@@ -49,7 +66,7 @@ impl Talk {
         };
         provided(&mut provider);
         let provider = provider.resolve("local", |_| Some(REAL_KEY.to_owned())).unwrap();
-        let host = Host::start_in_as(world(), |gateway| {
+        let host = Host::start_in_as(sandboxes, |gateway| {
             gateway.models = RawModelsConfig::default().resolve(vec![provider]);
             let raw = RawConversationsConfig::default();
             gateway.conversations =

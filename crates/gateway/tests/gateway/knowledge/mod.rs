@@ -2,7 +2,7 @@
 
 mod embeddings;
 mod tools;
-mod workspace;
+pub(crate) mod workspace;
 
 use std::time::Duration;
 
@@ -25,6 +25,7 @@ async fn start(workspace: &Workspace) -> Host {
         config.knowledge = KnowledgeConfig {
             index: true,
             exclude: vec!["private".to_owned()],
+            gitignore: true,
             ..KnowledgeConfig::default()
         };
     })
@@ -48,7 +49,7 @@ async fn status(host: &Host) -> KnowledgeStatus {
 }
 
 /// There is no event for what only the gateway knows.
-async fn until(host: &Host, question: &str, expected: &[&str]) {
+pub(crate) async fn until(host: &Host, question: &str, expected: &[&str]) {
     let mut last = Vec::new();
     for _ in 0..3000 {
         let mut found = search(host, question).await;
@@ -101,6 +102,27 @@ async fn a_document_is_found_while_it_is_there_and_as_it_is() {
     until(&host, "nautilus", &["live:third.md:1-1"]).await;
     let status = status(&host).await;
     assert_eq!((status.documents, status.waiting), (2, 0));
+}
+
+#[tokio::test]
+async fn what_git_ignores_is_not_found() {
+    let workspace = Workspace::new();
+    workspace.place(".gitignore", "/public/\n");
+    workspace.place("public/page.md", "About quahogs, made.\n");
+    workspace.place("page.md", "About quahogs, written.\n");
+    workspace.place("site/made/page.md", "About quahogs, made too.\n");
+    let host = start(&workspace).await;
+    until(&host, "quahogs", &["live:page.md:1-1", "live:site/made/page.md:1-1"]).await;
+    // A rule that comes later holds for what is there already, and one that goes lets it in again.
+    workspace.write("site/.gitignore", "made\n");
+    until(&host, "quahogs", &["live:page.md:1-1"]).await;
+    workspace.write("site/made/more.md", "More quahogs.\n");
+    workspace.write("other.md", "No whelks.\n");
+    until(&host, "whelks", &["live:other.md:1-1"]).await;
+    until(&host, "quahogs", &["live:page.md:1-1"]).await;
+    workspace.remove("site");
+    workspace.write(".gitignore", "");
+    until(&host, "made", &["live:public/page.md:1-1"]).await;
 }
 
 #[tokio::test]
@@ -315,4 +337,15 @@ async fn pages(host: &Host, first: &EditionInfo, second: &EditionInfo) {
     assert!(references.contains(&format!("{}#L3-L4", first.address)), "{references}");
     assert_eq!(data("/editions/nothing/content").await.status, StatusCode::BAD_REQUEST);
     assert_eq!(data("/documents/private/diary.md").await.status, StatusCode::NOT_FOUND);
+}
+
+#[tokio::test]
+async fn an_edition_names_the_owners_did() {
+    let net = nacre_atproto::testing::Net::start().await.unwrap();
+    let host = Host::owned(&net).await;
+    let info = publish(&host, &paper("a.md", Some("# A\n"))).await.unwrap();
+    assert_eq!(info.author, nacre_atproto::testing::ALICE);
+    let path = format!("/admin/sandboxes/publications/{}", info.address);
+    let view: EditionView = host.admin().get_json(&path).await.unwrap();
+    assert_eq!(view.edition.author, nacre_atproto::testing::ALICE);
 }

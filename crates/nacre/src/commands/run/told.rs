@@ -97,6 +97,7 @@ impl Teller {
             | Update::PermissionOutcome { .. }
             | Update::Reply { .. }
             | Update::TurnBegins { .. }
+            | Update::Moved { .. }
             | Update::Checkpoints { .. }
             | Update::Undone { .. }
             | Update::CostUpdate { .. }
