@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use futures_util::{SinkExt, StreamExt};
 use nacre_wire::access::Scope;
-use nacre_wire::roles::{ROLE_MOVED, SwapKind, SwapRequest, Swapped};
+use nacre_wire::roles::{ROLE_MOVED, SwapRequest, Swapped};
 use tokio_tungstenite::WebSocketStream;
 use tokio_tungstenite::tungstenite::Message;
 use tokio_tungstenite::tungstenite::handshake::client::generate_key;
