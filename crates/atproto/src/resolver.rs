@@ -28,7 +28,8 @@ impl Resolve for System {
         let host = host.to_owned();
         Box::pin(async move {
             let hosts = tokio::fs::read_to_string(HOSTS).await.unwrap_or_default();
-            let found = tokio::net::lookup_host((whole(host, &hosts).as_str(), 0)).await?;
+            let name = whole(host, &hosts);
+            let found = tokio::net::lookup_host((name.as_str(), 0)).await?;
             Ok(found.map(|address| address.ip()).collect())
         })
     }
@@ -43,8 +44,8 @@ impl Resolve for System {
 fn whole(mut host: String, hosts: &str) -> String {
     let is_name = host.contains('.') && host.parse::<IpAddr>().is_err();
     let says = |line: &str| {
-        let names = line.split('#').next().unwrap_or_default().split_whitespace().skip(1);
-        names.into_iter().any(|name| name.eq_ignore_ascii_case(&host))
+        let mut names = line.split('#').next().unwrap_or_default().split_whitespace().skip(1);
+        names.any(|name| name.eq_ignore_ascii_case(&host))
     };
     if is_name && !host.ends_with('.') && !hosts.lines().any(says) {
         host.push('.');

@@ -145,7 +145,7 @@ async fn a_connection_has_its_row_while_it_is_open() {
     assert_eq!(verdicts(&found), [(EgressVerdict::Broken, Some("the gateway was killed"))]);
     log.ended(entry, record("a.example", EgressVerdict::Allowed));
     let ended = EgressRecord { id: 1, ..record("a.example", EgressVerdict::Allowed) };
-    assert_eq!(log.read(all(9)).await.unwrap(), [ended.clone()]);
+    assert_eq!(log.read(all(9)).await.unwrap(), std::slice::from_ref(&ended));
     assert_eq!(*follower.recv().await.unwrap(), ended);
     // Another that ends before anybody wrote it down is one row too.
     let entry = log.opened(record("b.example", EgressVerdict::Open), &passed);
