@@ -9,7 +9,7 @@ use nacre_sandbox::BoxStream;
 use nacre_wire::error::ErrorBody;
 use nacre_wire::{ApiError, ErrorKind};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::sync::Notify;
+use tokio::sync::mpsc;
 use tokio::time::timeout;
 use tokio_util::task::AbortOnDropHandle;
 
@@ -159,33 +159,30 @@ async fn what_reads_packets_is_back_after_it_died() {
 async fn a_connect_that_was_given_up_is_let_go_of() {
     let sandbox = Sandbox::start().await;
     let (driver, id) = (Arc::clone(&sandbox.driver), sandbox.id.clone());
-    let (asked, gave_up) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
-    let (seen, may_answer) = (Arc::clone(&asked), Arc::clone(&gave_up));
-    // A host that has a connection only after the program has gone.
-    let host = AbortOnDropHandle::new(tokio::spawn(async move {
-        loop {
-            let mut stream = driver.accept(&id).await.unwrap();
-            let mut head = Vec::new();
-            while !head.ends_with(b"\r\n\r\n") {
-                assert_ne!(stream.read_buf(&mut head).await.unwrap(), 0);
-            }
-            if !head.starts_with(b"GET /host/egress?") {
-                continue;
-            }
-            seen.notify_one();
-            may_answer.notified().await;
-            let answer = "HTTP/1.1 101 X\r\nconnection: upgrade\r\nupgrade: nacre-egress\r\n\r\n";
-            stream.write_all(answer.as_bytes()).await.unwrap();
-            let mut rest = Vec::new();
-            stream.read_to_end(&mut rest).await.unwrap();
-            return rest;
+    let (asked, mut asking) = mpsc::unbounded_channel();
+    let _host = AbortOnDropHandle::new(tokio::spawn(async move {
+        while let Ok(mut stream) = driver.accept(&id).await {
+            let asked = asked.clone();
+            tokio::spawn(async move {
+                let mut head = Vec::new();
+                while !head.ends_with(b"\r\n\r\n")
+                    && stream.read_buf(&mut head).await.is_ok_and(|read| read > 0)
+                {}
+                if head.starts_with(b"GET /host/egress?") {
+                    let _ = asked.send(stream);
+                }
+            });
         }
     }));
     sandbox.sh("nacre", &format!("timeout -s KILL 1 {ELSEWHERE}; true")).await;
-    timeout(SOON, asked.notified()).await.unwrap();
-    gave_up.notify_one();
+    // The host has a connection only after the program has gone.
+    let mut stream = timeout(SOON, asking.recv()).await.unwrap().unwrap();
+    let answer = "HTTP/1.1 101 X\r\nconnection: upgrade\r\nupgrade: nacre-egress\r\n\r\n";
+    stream.write_all(answer.as_bytes()).await.unwrap();
     // Nobody will come for it: it does not stay open until the sandbox stops.
-    assert_eq!(timeout(SOON, host).await.unwrap().unwrap(), b"");
+    let mut rest = Vec::new();
+    timeout(SOON, stream.read_to_end(&mut rest)).await.unwrap().unwrap();
+    assert_eq!(rest, b"");
     sandbox.destroy().await;
 }
 

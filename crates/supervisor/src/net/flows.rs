@@ -216,7 +216,7 @@ mod tests {
     fn a_connect_that_was_given_up_is_forgotten() {
         let (mut flows, now) = (Flows::default(), Instant::now());
         let held = std::rc::Rc::new(());
-        let mut make = |flows: &mut Flows<_>, port, number| {
+        let make = |flows: &mut Flows<_>, port, number| {
             assert_eq!(flows.segment(flow(port), Kind::Syn, now), Step::Connect(number));
             flows.connected(number, std::rc::Rc::clone(&held), now);
         };
