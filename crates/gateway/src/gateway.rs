@@ -290,9 +290,10 @@ impl RunningGateway {
         self.stop.cancel();
         self.connections.close();
         self.app.auth.sweep().await;
+        self.app.sandboxes.egress().stopping();
         self.app.runs.shut_down().await;
         self.app.sandboxes.shut_down(how.stop_sandboxes).await;
-        self.app.sandboxes.egress().log().close().await;
+        self.app.sandboxes.egress().close().await;
         self.app.knowledge.close();
         // Terminals and followed logs never end by themselves.
         let _ = tokio::time::timeout(LAST_RESPONSES, self.connections.wait()).await;

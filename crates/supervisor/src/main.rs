@@ -14,17 +14,18 @@ fn main() -> anyhow::Result<()> {
     let mut args = std::env::args_os().skip(1);
     match args.next().as_ref().and_then(|mode| mode.to_str()) {
         Some("launch") => supervise(nacre_launch::main()),
-        Some("net") => packets(),
+        Some("net") => packets(args),
         Some("serve") => serve(args),
         _ => bail!("usage: nacre-guest launch | serve --door PATH --workspace DIR [--history DIR]"),
     }
 }
 
 /// Reads the packets of the device that is standard input; the supervisor starts this.
-fn packets() -> anyhow::Result<()> {
+fn packets(mut args: impl Iterator<Item = OsString>) -> anyhow::Result<()> {
+    let turn = args.next().and_then(|turn| turn.to_str()?.parse().ok()).unwrap_or_default();
     // SAFETY: the supervisor gave us the device as standard input and nothing else uses it.
     let device = unsafe { OwnedFd::from_raw_fd(0) };
-    nacre_supervisor::net::run(device).inspect_err(|error| println!("{error:#}"))
+    nacre_supervisor::net::run(device, turn).inspect_err(|error| println!("{error:#}"))
 }
 
 /// Serves as pid 1 of the sandbox that has just been built around this process.

@@ -131,11 +131,13 @@ pub struct EgressConnection {
     pub received: u64,
 }
 
-/// How a connection came to its end.
+/// How a connection came to its end, or that it has not.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum EgressVerdict {
+    /// It was made, and has not ended.
+    Open,
     /// It was made, and both sides closed it.
     Allowed,
     /// It was made, and one side broke off, or the sandbox stopped.
@@ -151,11 +153,13 @@ pub enum EgressVerdict {
 }
 
 impl EgressVerdict {
-    pub const ALL: [Self; 5] =
+    /// Those that a connection ends with.
+    pub const ENDS: [Self; 5] =
         [Self::Allowed, Self::Broken, Self::Cut, Self::Refused, Self::Failed];
 
     pub fn as_str(self) -> &'static str {
         match self {
+            Self::Open => "open",
             Self::Allowed => "allowed",
             Self::Broken => "broken",
             Self::Cut => "cut",
@@ -166,11 +170,12 @@ impl EgressVerdict {
     }
 
     pub fn parse(text: &str) -> Self {
-        Self::ALL.into_iter().find(|verdict| verdict.as_str() == text).unwrap_or(Self::Unknown)
+        let mut all = Self::ENDS.into_iter().chain([Self::Open]);
+        all.find(|verdict| verdict.as_str() == text).unwrap_or(Self::Unknown)
     }
 }
 
-/// A connection that has ended, or was not made.
+/// A connection that was made or asked for.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct EgressRecord {
@@ -183,6 +188,7 @@ pub struct EgressRecord {
     /// Which run of an agent it was for, when that is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub run: Option<String>,
+    /// `*` with port 0 stands for whatever was asked for faster than the limit.
     pub host: String,
     pub port: u16,
     /// The address that was checked and connected to.
@@ -195,7 +201,20 @@ pub struct EgressRecord {
     pub sent: u64,
     /// Bytes to the sandbox.
     pub received: u64,
+    /// So far, if it is open.
     pub duration_ms: u64,
+    /// How often the same was refused within a minute; this is the first time.
+    #[serde(default = "once", skip_serializing_if = "is_once")]
+    pub times: u64,
+}
+
+fn once() -> u64 {
+    1
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands a reference")]
+fn is_once(times: &u64) -> bool {
+    *times == once()
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

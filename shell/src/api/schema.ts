@@ -646,7 +646,7 @@ export interface components {
          * @enum {string}
          */
         EgressMode: "open" | "allow-list" | "none";
-        /** @description A connection that has ended, or was not made. */
+        /** @description A connection that was made or asked for. */
         EgressRecord: {
             /** @description The address that was checked and connected to. */
             address?: string | null;
@@ -655,8 +655,12 @@ export interface components {
              * @description When it was asked for, in Unix milliseconds.
              */
             at: number;
-            /** Format: int64 */
+            /**
+             * Format: int64
+             * @description So far, if it is open.
+             */
             duration_ms: number;
+            /** @description `*` with port 0 stands for whatever was asked for faster than the limit. */
             host: string;
             /** Format: int64 */
             id: number;
@@ -678,6 +682,11 @@ export interface components {
              * @description Bytes from the sandbox.
              */
             sent: number;
+            /**
+             * Format: int64
+             * @description How often the same was refused within a minute; this is the first time.
+             */
+            times?: number;
             verdict: components["schemas"]["EgressVerdict"];
         };
         EgressRule: {
@@ -690,10 +699,10 @@ export interface components {
             target: string;
         };
         /**
-         * @description How a connection came to its end.
+         * @description How a connection came to its end, or that it has not.
          * @enum {string}
          */
-        EgressVerdict: "allowed" | "broken" | "cut" | "refused" | "failed" | "unknown";
+        EgressVerdict: "open" | "allowed" | "broken" | "cut" | "refused" | "failed" | "unknown";
         /** @description What a sandbox may reach, and what it has open. */
         EgressView: {
             /** @description The mode is the one of `nacre.toml`. */

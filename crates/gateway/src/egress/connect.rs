@@ -5,16 +5,15 @@
 //! addresses are tried one after the other, each with a head start over the next (RFC 8305).
 
 use std::net::{IpAddr, SocketAddr};
-use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
-use nacre_atproto::Resolve;
 use nacre_wire::{ApiError, ErrorKind};
 use tokio::net::TcpStream;
 use tokio::time::{Instant, timeout_at};
 
+use super::lookup::Lookup;
 use super::policy::{Policy, Refusal};
 use super::target::{Host, Target};
 
@@ -31,13 +30,13 @@ pub(crate) enum NoWay {
 
 /// Looks the target up, judges what is found and connects to it.
 pub(crate) async fn connect(
-    resolver: &Arc<dyn Resolve>,
+    lookup: &Lookup,
     policy: &Policy,
     target: &Target,
     patience: Duration,
 ) -> Result<(TcpStream, SocketAddr), NoWay> {
     let until = Instant::now() + patience;
-    let addresses = addresses(resolver, target, until).await?;
+    let addresses = addresses(lookup, target, until).await?;
     for address in &addresses {
         let judged = policy.judge(target, *address);
         judged.map_err(|refusal| NoWay::Refused(refusal, Some(*address)))?;
@@ -50,23 +49,19 @@ pub(crate) async fn connect(
             let message = format!("{target} cannot be reached: {}", words(&error));
             Err(NoWay::Failed(ApiError::new(ErrorKind::Unreachable, message), first))
         }
-        Err(_) => Err(NoWay::Failed(too_long(target, "answer", patience), first)),
+        Err(_) => Err(NoWay::Failed(too_long(target, "did not answer", patience), first)),
     }
 }
 
-async fn addresses(
-    resolver: &Arc<dyn Resolve>,
-    target: &Target,
-    until: Instant,
-) -> Result<Vec<IpAddr>, NoWay> {
+async fn addresses(lookup: &Lookup, target: &Target, until: Instant) -> Result<Vec<IpAddr>, NoWay> {
     let name = match &target.host {
         Host::Address(address) => return Ok(vec![*address]),
         Host::Name(name) => name,
     };
     let patience = until.saturating_duration_since(Instant::now());
-    let found = match timeout_at(until, resolver.addresses(name)).await {
+    let found = match timeout_at(until, lookup.addresses(name)).await {
         Ok(found) => found,
-        Err(_) => return Err(NoWay::Failed(too_long(target, "be looked up", patience), None)),
+        Err(_) => return Err(NoWay::Failed(too_long(target, "was not looked up", patience), None)),
     };
     let why = match found {
         Ok(found) if !found.is_empty() => return Ok(found),
@@ -78,7 +73,7 @@ async fn addresses(
 }
 
 fn too_long(target: &Target, what: &str, patience: Duration) -> ApiError {
-    let message = format!("{target} did not {what} within {} s", patience.as_secs());
+    let message = format!("{target} {what} within {} s", patience.as_secs());
     ApiError::new(ErrorKind::TimedOut, message)
 }
 
@@ -114,10 +109,11 @@ async fn race(addresses: &[IpAddr], port: u16) -> std::io::Result<(TcpStream, So
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::egress::lookup::Lookups;
     use crate::egress::rule::Rule;
-    use nacre_atproto::Answer;
+    use nacre_atproto::{Answer, Resolve};
     use nacre_wire::egress::EgressEffect;
-    use std::sync::Mutex;
+    use std::sync::{Arc, Mutex};
     use tokio::net::TcpListener;
 
     /// Gives its answers one after the other; the last again and again.
@@ -135,10 +131,11 @@ mod tests {
         }
     }
 
-    fn changing(answers: &[&[&str]]) -> (Arc<dyn Resolve>, Arc<Changing>) {
+    fn changing(answers: &[&[&str]]) -> (Lookup, Arc<Changing>) {
         let read = |answer: &&[&str]| answer.iter().map(|ip| ip.parse().unwrap()).collect();
         let changing = Arc::new(Changing(Mutex::new(answers.iter().map(read).collect())));
-        (changing.clone(), changing)
+        let resolver: Arc<dyn Resolve> = changing.clone();
+        (Lookups::new(resolver).share(), changing)
     }
 
     fn allowing(pattern: &str) -> Policy {

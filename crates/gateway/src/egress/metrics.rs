@@ -1,4 +1,4 @@
-//! Counters of the way out. Labels are the five verdicts.
+//! Counters of the way out. Labels are the five verdicts that a connection ends with.
 
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 
@@ -6,7 +6,7 @@ use nacre_wire::egress::{EgressRecord, EgressVerdict};
 
 #[derive(Debug, Default)]
 pub(crate) struct Counts {
-    verdicts: [AtomicU64; EgressVerdict::ALL.len()],
+    verdicts: [AtomicU64; EgressVerdict::ENDS.len()],
     sent: AtomicU64,
     received: AtomicU64,
     open: AtomicI64,
@@ -22,7 +22,7 @@ impl Counts {
     }
 
     pub(super) fn count(&self, record: &EgressRecord) {
-        let index = EgressVerdict::ALL.iter().position(|verdict| *verdict == record.verdict);
+        let index = EgressVerdict::ENDS.iter().position(|verdict| *verdict == record.verdict);
         if let Some(count) = index.and_then(|index| self.verdicts.get(index)) {
             count.fetch_add(1, Ordering::Relaxed);
         }
@@ -32,7 +32,7 @@ impl Counts {
 
     pub(crate) fn verdicts(&self) -> impl Iterator<Item = (EgressVerdict, u64)> {
         let counts = self.verdicts.iter().map(|count| count.load(Ordering::Relaxed));
-        EgressVerdict::ALL.into_iter().zip(counts)
+        EgressVerdict::ENDS.into_iter().zip(counts)
     }
 
     pub(crate) fn sent(&self) -> u64 {

@@ -5,6 +5,7 @@
 //!                                                 │                    │               │
 //!                                               Refusal, in words ◀────┘        Passage: bytes both
 //!                                                 └──────────▶ Log ◀──────────── ways until the end
+//!                                                              from when it is open to its end
 //! ```
 //! [`Egress`] owns it all: what each sandbox may reach ([`policy`]), what it has open, and the record
 //! of what was ([`log`]). A change of a policy is on disk, then in the table, and then every open
@@ -16,6 +17,7 @@ mod connect;
 mod door;
 mod limits;
 pub(crate) mod log;
+mod lookup;
 mod metrics;
 mod own;
 mod passage;
@@ -28,20 +30,23 @@ mod tests;
 use std::collections::HashMap;
 use std::net::{IpAddr, SocketAddr};
 use std::path::Path;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use nacre_atproto::{Resolve, System};
 use nacre_sandbox::SandboxId;
 use nacre_wire::egress::{EgressConnection, EgressMode, EgressRule, EgressView};
 use nacre_wire::{ApiError, ErrorKind};
 use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
 
 use crate::sandboxes::errors;
 use crate::store::{OwnEgress, Store, StoreError};
 use config::EgressConfig;
 use limits::Bucket;
-use log::Log;
+use log::{Log, Passed};
+use lookup::{Lookup, Lookups};
 pub(crate) use metrics::Counts;
 use policy::{Policy, Refusal};
 use rule::{BadPattern, Pattern, Rule};
@@ -53,6 +58,8 @@ pub(crate) use door::open;
 const LOG_FILE: &str = "egress.db";
 /// Rules that one sandbox may have: each is looked at for each connection.
 const MOST_RULES: usize = 1000;
+/// For connections to end that were told to, when the gateway stops.
+const LAST_ENDS: Duration = Duration::from_secs(2);
 
 /// Cheap to clone; all clones share the table.
 #[derive(Clone)]
@@ -61,9 +68,11 @@ pub(crate) struct Egress(Arc<Inner>);
 struct Inner {
     config: EgressConfig,
     store: Store,
-    resolver: Arc<dyn Resolve>,
+    lookups: Lookups,
     log: Log,
     counts: Counts,
+    /// Whatever has no end in the record yet. Closed when the gateway stops.
+    under_way: TaskTracker,
     guests: Mutex<HashMap<SandboxId, Guest>>,
     /// One change of policies at a time.
     changing: tokio::sync::Mutex<()>,
@@ -77,6 +86,7 @@ struct Guest {
     /// Asked for and not there yet.
     connecting: u64,
     bucket: Bucket,
+    lookup: Lookup,
     open: HashMap<u64, Arc<Open>>,
 }
 
@@ -85,8 +95,7 @@ pub(crate) struct Open {
     target: Target,
     address: SocketAddr,
     since: u64,
-    sent: AtomicU64,
-    received: AtomicU64,
+    passed: Arc<Passed>,
     /// Cancelled when a change of the rules is against it.
     cut: CancellationToken,
     why: Mutex<Option<Refusal>>,
@@ -110,17 +119,32 @@ impl Egress {
     ) -> Result<Self, StoreError> {
         let log = Log::open(&data_dir.join(LOG_FILE), config.log_records)?;
         let own = store.egress().await?;
-        let guests = own.into_iter().map(|(id, own)| (id, Guest::new(&config, own))).collect();
+        let lookups = Lookups::new(resolver);
+        let known = |(id, own)| (id, Guest::new(&config, own, lookups.share()));
+        let guests = own.into_iter().map(known).collect();
         Ok(Self(Arc::new(Inner {
             config,
             store,
-            resolver,
+            lookups,
             log,
             counts: Counts::default(),
+            under_way: TaskTracker::new(),
             guests: Mutex::new(guests),
             changing: tokio::sync::Mutex::default(),
             next: AtomicU64::new(0),
         })))
+    }
+
+    /// What ends from now on ends because the gateway does.
+    pub(crate) fn stopping(&self) {
+        self.0.under_way.close();
+    }
+
+    /// Returns when the record has the ends of all connections. They have been told to end.
+    pub(crate) async fn close(&self) {
+        self.stopping();
+        let _ = tokio::time::timeout(LAST_ENDS, self.0.under_way.wait()).await;
+        self.0.log.close().await;
     }
 
     pub(crate) fn log(&self) -> &Log {
@@ -191,7 +215,7 @@ impl Egress {
         let _changing = self.0.changing.lock().await;
         self.0.store.copy_egress(from, to).await?;
         let own = self.0.store.egress_of(to).await?;
-        self.guests().insert(to.clone(), Guest::new(&self.0.config, own));
+        self.guests().insert(to.clone(), self.guest(own));
         Ok(())
     }
 
@@ -216,7 +240,11 @@ impl Egress {
     }
 
     fn fresh(&self) -> Guest {
-        Guest::new(&self.0.config, OwnEgress::default())
+        self.guest(OwnEgress::default())
+    }
+
+    fn guest(&self, own: OwnEgress) -> Guest {
+        Guest::new(&self.0.config, own, self.0.lookups.share())
     }
 
     fn guests(&self) -> MutexGuard<'_, HashMap<SandboxId, Guest>> {
@@ -225,12 +253,13 @@ impl Egress {
 }
 
 impl Guest {
-    fn new(config: &EgressConfig, own: OwnEgress) -> Self {
+    fn new(config: &EgressConfig, own: OwnEgress, lookup: Lookup) -> Self {
         Self {
             policy: Arc::new(effective(config, &own)),
             own,
             connecting: 0,
             bucket: Bucket::full(config.limits.connects_per_second),
+            lookup,
             open: HashMap::new(),
         }
     }
@@ -248,8 +277,8 @@ impl Open {
             port: self.target.port,
             address: self.address.ip().to_string(),
             since: self.since,
-            sent: self.sent.load(Ordering::Relaxed),
-            received: self.received.load(Ordering::Relaxed),
+            sent: self.passed.sent(),
+            received: self.passed.received(),
         }
     }
 }

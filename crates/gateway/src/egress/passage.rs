@@ -1,11 +1,13 @@
 //! One connection out, from the moment it is asked for to its record.
 //!
-//! A [`Request`] is asked for and a [`Passage`] is open; whichever is dropped last writes the
-//! record, so that there is exactly one, also when the sandbox stops in the middle.
+//! A [`Request`] is asked for and a [`Passage`] is open, which the record has from then on; whichever is
+//! dropped last writes how it ended, so that there is exactly one record, also when the sandbox stops in
+//! the middle.
 
+use std::fmt::Display;
 use std::future::poll_fn;
 use std::net::SocketAddr;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::Poll;
 use std::time::Instant;
@@ -17,8 +19,11 @@ use nacre_wire::{ApiError, ErrorKind};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio_util::sync::CancellationToken;
+use tokio_util::task::task_tracker::TaskTrackerToken;
 
 use super::connect::{NoWay, connect};
+use super::log::{Entry, Passed};
+use super::lookup::Lookup;
 use super::policy::Policy;
 use super::target::{Host, Target};
 use super::{Egress, Open, shown_address};
@@ -26,6 +31,9 @@ use crate::clock::now_ms;
 
 /// Connects of one sandbox that may be under way.
 const MOST_CONNECTING: u64 = 512;
+/// Why a connection ended whose other ends had nothing against it.
+const GONE: &str = "the sandbox went away";
+const STOPPED: &str = "the gateway stopped";
 
 /// Who asks, and for what.
 pub(super) struct Request {
@@ -35,6 +43,9 @@ pub(super) struct Request {
     begun: Instant,
     /// Counted among those that connect.
     counted: bool,
+    /// Where the record has it, once it is open.
+    entry: Option<Entry>,
+    _under_way: TaskTrackerToken,
 }
 
 /// The sandbox that asks.
@@ -55,6 +66,7 @@ impl Egress {
     ) -> Result<Passage, ApiError> {
         let name = from.name;
         let mut request = Request::new(self, from, host, port);
+        request.pace()?;
         let target = match host.parse::<Host>() {
             Ok(host) => Target { host, port },
             Err(error) => {
@@ -62,9 +74,9 @@ impl Egress {
                 return Err(request.refuse(ApiError::new(ErrorKind::InvalidRequest, message)));
             }
         };
-        let policy = request.begin(&target)?;
+        let (policy, lookup) = request.begin(&target)?;
         let patience = self.0.config.connect_timeout;
-        match connect(&self.0.resolver, &policy, &target, patience).await {
+        match connect(&lookup, &policy, &target, patience).await {
             Ok((stream, address)) => request.opened(target, stream, address),
             Err(NoWay::Refused(refusal, address)) => {
                 request.record.address = shown_address(address);
@@ -98,13 +110,41 @@ impl Request {
             sent: 0,
             received: 0,
             duration_ms: 0,
+            times: 1,
         };
-        let (egress, id) = (egress.clone(), from.id.clone());
-        Self { egress, id, record, begun: Instant::now(), counted: false }
+        Self {
+            egress: egress.clone(),
+            id: from.id.clone(),
+            record,
+            begun: Instant::now(),
+            counted: false,
+            entry: None,
+            _under_way: egress.0.under_way.token(),
+        }
+    }
+
+    /// Whatever is asked for counts, so that no answer is cheap enough to be had without end.
+    fn pace(&mut self) -> Result<(), ApiError> {
+        let egress = self.egress.clone();
+        let mut guests = egress.guests();
+        let guest = guests.entry(self.id.clone()).or_insert_with(|| egress.fresh());
+        if guest.bucket.take(Instant::now()) {
+            return Ok(());
+        }
+        let why = format!(
+            "more than {} connections a second",
+            egress.0.config.limits.connects_per_second
+        );
+        let error =
+            has_to_wait(&format!("{}:{}", self.record.host.escape_debug(), self.record.port), &why);
+        // One row for all of them: they have been nowhere.
+        (self.record.host, self.record.port) = ("*".to_owned(), 0);
+        self.record.reason = Some(why);
+        Err(self.refuse(error))
     }
 
     /// Everything that can be said before a name is looked up.
-    fn begin(&mut self, target: &Target) -> Result<Arc<Policy>, ApiError> {
+    fn begin(&mut self, target: &Target) -> Result<(Arc<Policy>, Lookup), ApiError> {
         self.record.host = target.host.to_string();
         let egress = self.egress.clone();
         let mut guests = egress.guests();
@@ -122,19 +162,15 @@ impl Request {
             Some(format!("{} connections are open already", limits.connections))
         } else if guest.connecting >= MOST_CONNECTING {
             Some(format!("{MOST_CONNECTING} connections are being made already"))
-        } else if !guest.bucket.take(Instant::now()) {
-            Some(format!("more than {} connections a second", limits.connects_per_second))
         } else {
             None
         };
         if let Some(why) = too_many {
-            let error = ApiError::new(ErrorKind::TooMany, format!("{target} has to wait: {why}"))
-                .hint("close some, or raise the limit in [egress] of nacre.toml");
-            return Err(self.refuse(error));
+            return Err(self.refuse(has_to_wait(target, &why)));
         }
         guest.connecting += 1;
         self.counted = true;
-        Ok(guest.policy.clone())
+        Ok((guest.policy.clone(), guest.lookup.clone()))
     }
 
     fn refuse(&mut self, error: ApiError) -> ApiError {
@@ -165,8 +201,7 @@ impl Request {
             target,
             address,
             since: self.record.at,
-            sent: AtomicU64::new(0),
-            received: AtomicU64::new(0),
+            passed: Arc::new(Passed::default()),
             cut: CancellationToken::new(),
             why: Mutex::default(),
         });
@@ -175,9 +210,16 @@ impl Request {
         drop(guests);
         egress.0.counts.opened();
         ready(&stream);
-        self.record.reason = Some("the sandbox went away".to_owned());
+        let record = EgressRecord { verdict: EgressVerdict::Open, ..self.record.clone() };
+        self.entry = egress.0.log.opened(record, &open.passed);
+        self.record.reason = Some(GONE.to_owned());
         Ok(Passage { stream: Some(stream), request: self, open, number })
     }
+}
+
+fn has_to_wait(target: &impl Display, why: &str) -> ApiError {
+    ApiError::new(ErrorKind::TooMany, format!("{target} has to wait: {why}"))
+        .hint("close some, or raise the limit in [egress] of nacre.toml")
 }
 
 /// What passes is to pass at once, and a peer that is gone is to be noticed.
@@ -195,8 +237,11 @@ impl Drop for Request {
         }
         let elapsed = self.begun.elapsed().as_millis();
         self.record.duration_ms = u64::try_from(elapsed).unwrap_or(u64::MAX);
+        if self.record.reason.as_deref() == Some(GONE) && self.egress.0.under_way.is_closed() {
+            self.record.reason = Some(STOPPED.to_owned());
+        }
         self.egress.0.counts.count(&self.record);
-        self.egress.0.log.add(self.record.clone());
+        self.egress.0.log.ended(self.entry, self.record.clone());
     }
 }
 
@@ -217,8 +262,8 @@ impl Passage {
         let passing = poll_fn(|cx| {
             let polled = tunnel.poll(cx, &mut |_, _| {});
             let passed = tunnel.passed();
-            open.sent.store(passed.to_far, Ordering::Relaxed);
-            open.received.store(passed.to_near, Ordering::Relaxed);
+            open.passed.sent.store(passed.to_far, Ordering::Relaxed);
+            open.passed.received.store(passed.to_near, Ordering::Relaxed);
             match polled {
                 Poll::Ready(broken) => Poll::Ready(broken.is_some()),
                 Poll::Pending => Poll::Pending,
@@ -243,8 +288,8 @@ impl Passage {
 impl Drop for Passage {
     fn drop(&mut self) {
         let request = &mut self.request;
-        request.record.sent = self.open.sent.load(Ordering::Relaxed);
-        request.record.received = self.open.received.load(Ordering::Relaxed);
+        request.record.sent = self.open.passed.sent();
+        request.record.received = self.open.passed.received();
         request.egress.0.counts.closed();
         if let Some(guest) = request.egress.guests().get_mut(&request.id) {
             guest.open.remove(&self.number);

@@ -9,7 +9,7 @@ use nacre_sandbox::fake::{FakeDriver, Guest as Inside};
 use nacre_sandbox::{Driver, SandboxId};
 use nacre_wire::client::{BoxStream, Client, Dial, Error};
 use nacre_wire::control::SandboxState;
-use nacre_wire::egress::{EgressEffect, EgressVerdict, PROTOCOL};
+use nacre_wire::egress::{EgressEffect, EgressRecord, EgressVerdict, PROTOCOL};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::mpsc;
@@ -33,6 +33,47 @@ impl Resolve for Here {
 
     fn texts(&self, _: &str) -> Answer<Vec<String>> {
         Box::pin(std::future::ready(Ok(Vec::new())))
+    }
+}
+
+/// Some names are asked of a server that is dead, until they are let go: each holds a thread.
+#[derive(Clone, Default)]
+struct Slow(Arc<(Mutex<bool>, std::sync::Condvar)>);
+
+impl Resolve for Slow {
+    fn addresses(&self, name: &str) -> Answer<Vec<IpAddr>> {
+        if !name.starts_with("slow") {
+            return Here.addresses(name);
+        }
+        let slow = self.0.clone();
+        Box::pin(async move {
+            let held = tokio::task::spawn_blocking(move || {
+                let over = slow.1.wait_while(slow.0.lock().unwrap(), |over| !*over);
+                drop(over.unwrap());
+            });
+            held.await.map_err(std::io::Error::other)?;
+            Ok(Vec::new())
+        })
+    }
+
+    fn texts(&self, name: &str) -> Answer<Vec<String>> {
+        Here.texts(name)
+    }
+}
+
+/// Lets go of the threads, or the runtime would wait for them after a test that failed.
+impl Slow {
+    fn let_go(&self) {
+        *self.0.0.lock().unwrap_or_else(PoisonError::into_inner) = true;
+        self.0.1.notify_all();
+    }
+}
+
+struct LetGo(Slow);
+
+impl Drop for LetGo {
+    fn drop(&mut self) {
+        self.0.let_go();
     }
 }
 
@@ -60,6 +101,10 @@ impl World {
     }
 
     async fn with(config: EgressConfig) -> Self {
+        Self::resolving(config, Arc::new(Here)).await
+    }
+
+    async fn resolving(config: EgressConfig, resolver: Arc<dyn Resolve>) -> Self {
         let dir = tempfile::tempdir().unwrap();
         let id: SandboxId = "sb-1".parse().unwrap();
         let store = Store::open(&dir.path().join("control.db")).unwrap();
@@ -76,7 +121,7 @@ impl World {
         store.insert(row, None).await.unwrap();
         let models = Models::start(dir.path(), Default::default(), None, store.clone());
         let models = models.await.unwrap();
-        let egress = Egress::with(config, store, dir.path(), Arc::new(Here)).await.unwrap();
+        let egress = Egress::with(config, store, dir.path(), resolver).await.unwrap();
         let (sender, mut receiver) = mpsc::unbounded_channel();
         let driver = FakeDriver::new(Arc::new(move |inside, _| {
             let _ = sender.send(inside);
@@ -122,11 +167,11 @@ impl World {
         }
     }
 
-    /// Waits until so many are there.
-    async fn records(&self, count: usize) -> Vec<nacre_wire::egress::EgressRecord> {
+    /// Waits until so many have ended.
+    async fn records(&self, count: usize) -> Vec<EgressRecord> {
         timeout(SOON, async {
             loop {
-                let query = log::Query { limit: 1000, ..log::Query::default() };
+                let query = log::Query { limit: 1000, ended: true, ..log::Query::default() };
                 let records = self.egress.log().read(query).await.unwrap();
                 if records.len() >= count {
                     return records;
@@ -374,4 +419,104 @@ async fn who_does_not_ask_for_the_protocol_gets_no_connection() {
     let mut who = [0; 2];
     first.read_exact(&mut who).await.unwrap();
     assert_eq!(&who, b"me", "nothing else had come");
+}
+
+#[tokio::test]
+async fn slow_names_of_one_sandbox_do_not_stop_others() {
+    let limits = nacre_wire::egress::EgressLimits { connections: 9999, connects_per_second: 9999 };
+    let connect_timeout = Duration::from_millis(20);
+    let config = EgressConfig { limits, connect_timeout, ..EgressConfig::default() };
+    let slow = Slow::default();
+    let _let_go = LetGo(slow.clone());
+    let world = World::resolving(config, Arc::new(slow)).await;
+    let (_listener, port) = server().await;
+    let other: SandboxId = "sb-2".parse().unwrap();
+    let from = |id| passage::From { id, name: "any", run: None };
+    // More than there are threads, though never more at a time than one sandbox may be making.
+    for round in 0..3 {
+        let asked = (0..300).map(async |number| {
+            let name = format!("slow-{round}-{number}.example.com");
+            let error = world.egress.reach(from(&world.id), &name, port).await.err().unwrap();
+            assert_eq!(error.kind, ErrorKind::TimedOut, "{error:?}");
+        });
+        timeout(SOON, futures_util::future::join_all(asked)).await.unwrap();
+    }
+    // The database needs a thread, and so would another's names.
+    timeout(SOON, world.egress.0.store.egress()).await.unwrap().unwrap();
+    let answered = timeout(SOON, world.egress.reach(from(&other), "quick.example.com", port));
+    let error = answered.await.unwrap().err().unwrap();
+    assert_eq!(error.kind, ErrorKind::Permission, "it was looked up: {error:?}");
+}
+
+#[tokio::test]
+async fn refusals_are_no_faster_than_connections_and_too_many_are_one_row() {
+    let limits = nacre_wire::egress::EgressLimits { connections: 99, connects_per_second: 5 };
+    let world = World::with(EgressConfig { limits, ..EgressConfig::default() }).await;
+    let from = passage::From { id: &world.id, name: "live", run: None };
+    let mut kinds = Vec::new();
+    for number in 0..200 {
+        let hosts = [format!("127.0.0.{number}"), format!("no host {number}")];
+        for host in hosts {
+            kinds.push(world.egress.reach(from, &host, 80).await.err().unwrap().kind);
+        }
+    }
+    let judged = kinds.iter().filter(|kind| **kind != ErrorKind::TooMany).count();
+    assert!((10..100).contains(&judged), "{judged}");
+    let records = world.records(2).await;
+    let rest: Vec<_> = records.iter().filter(|record| record.host == "*").collect();
+    assert_eq!((rest.len(), rest[0].times as usize), (1, 400 - judged));
+    assert_eq!(records.len(), judged + 1);
+    assert_eq!(rest[0].reason.as_deref(), Some("more than 5 connections a second"));
+}
+
+#[tokio::test]
+async fn open_connections_survive_kill_in_the_record() {
+    let world = World::new().await;
+    let (listener, port) = server().await;
+    tokio::spawn(echo(listener));
+    world.allow("127.0.0.1").await;
+    let mut stream = world.go("a.example.com", port).await.unwrap();
+    stream.write_all(b"hello").await.unwrap();
+    let mut back = [0; 5];
+    timeout(SOON, stream.read_exact(&mut back)).await.unwrap().unwrap();
+    let query = log::Query { limit: 9, ..log::Query::default() };
+    let open = world.egress.log().read(query.clone()).await.unwrap();
+    assert_eq!((open.len(), open[0].verdict, open[0].sent), (1, EgressVerdict::Open, 5));
+    // What is in the file now is all that a gateway finds after this one was killed.
+    let killed = tempfile::tempdir().unwrap();
+    for name in ["egress.db", "egress.db-wal"] {
+        std::fs::copy(world.dir.path().join(name), killed.path().join(name)).unwrap();
+    }
+    let found = log::Log::open(&killed.path().join("egress.db"), 100).unwrap();
+    let found = found.read(query).await.unwrap();
+    assert_eq!((found.len(), found[0].verdict), (1, EgressVerdict::Broken));
+    assert_eq!((found[0].host.as_str(), found[0].port), ("a.example.com", port));
+    assert_eq!(found[0].reason.as_deref(), Some("the gateway was killed"));
+}
+
+#[tokio::test]
+async fn a_gateway_that_stops_writes_down_what_was_open() {
+    let world = World::new().await;
+    let (listener, port) = server().await;
+    tokio::spawn(echo(listener));
+    world.allow("127.0.0.1").await;
+    let mut streams = Vec::new();
+    for _ in 0..50 {
+        let mut stream = world.go("a.example.com", port).await.unwrap();
+        stream.write_all(b"hello").await.unwrap();
+        stream.read_exact(&mut [0; 5]).await.unwrap();
+        streams.push(stream);
+    }
+    let World { egress, serving, dir, .. } = world;
+    egress.stopping();
+    drop(serving);
+    egress.close().await;
+    let again = log::Log::open(&dir.path().join("egress.db"), 100).unwrap();
+    let query = log::Query { limit: 99, ..log::Query::default() };
+    let records = again.read(query).await.unwrap();
+    assert_eq!(records.len(), 50);
+    for record in records {
+        assert_eq!((record.verdict, record.sent, record.received), (EgressVerdict::Broken, 5, 5));
+        assert_eq!(record.reason.as_deref(), Some("the gateway stopped"));
+    }
 }

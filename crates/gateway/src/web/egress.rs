@@ -1,5 +1,6 @@
 //! The calls about the way out, `/admin/sandboxes/*egress*`.
 
+use std::collections::{HashSet, VecDeque};
 use std::convert::Infallible;
 use std::sync::Arc;
 
@@ -135,6 +136,8 @@ pub(super) async fn log(State(app): Shared, Query(wanted): Query<LogQuery>) -> A
         before: wanted.before,
         limit,
         refused: wanted.refused,
+        // A follower is told of the others when they end.
+        ended: wanted.follow,
     };
     let records = log.read(query).await;
     let records = records.map_err(|error| ApiError::new(ErrorKind::Internal, error))?;
@@ -144,8 +147,8 @@ pub(super) async fn log(State(app): Shared, Query(wanted): Query<LogQuery>) -> A
         return Ok(Json(EgressLog { records, next, lost: log.lost() }).into_response());
     };
     let follower = Follower {
+        seen: records.iter().map(|record| record.id).collect(),
         past: records.into_iter().rev().map(Arc::new).collect(),
-        seen: 0,
         following,
         sandbox_id,
         refused: wanted.refused,
@@ -160,8 +163,9 @@ pub(super) async fn log(State(app): Shared, Query(wanted): Query<LogQuery>) -> A
 
 /// What was, then what happens.
 struct Follower {
-    past: std::collections::VecDeque<Arc<EgressRecord>>,
-    seen: i64,
+    past: VecDeque<Arc<EgressRecord>>,
+    /// Those of the past. Each ends once, and in any order.
+    seen: HashSet<i64>,
     following: broadcast::Receiver<Arc<EgressRecord>>,
     sandbox_id: Option<String>,
     refused: bool,
@@ -170,26 +174,29 @@ struct Follower {
 impl Follower {
     async fn next(&mut self) -> Option<Bytes> {
         use nacre_wire::egress::EgressVerdict::{Cut, Refused};
+        if let Some(record) = self.past.pop_front() {
+            return line(&record);
+        }
         loop {
-            let record = match self.past.pop_front() {
-                Some(record) => record,
-                None => match self.following.recv().await {
-                    Ok(record) => record,
-                    // A slow reader skips; what it missed can be read.
-                    Err(RecvError::Lagged(_)) => continue,
-                    Err(RecvError::Closed) => return None,
-                },
+            let record = match self.following.recv().await {
+                Ok(record) => record,
+                // A slow reader skips; what it missed can be read.
+                Err(RecvError::Lagged(_)) => continue,
+                Err(RecvError::Closed) => return None,
             };
             let ours = self.sandbox_id.as_ref().is_none_or(|id| *id == record.sandbox_id)
                 && (!self.refused || matches!(record.verdict, Refused | Cut));
-            if record.id > self.seen && ours {
-                self.seen = record.id;
-                let mut line = serde_json::to_vec(&*record).ok()?;
-                line.push(b'\n');
-                return Some(line.into());
+            if ours && !self.seen.contains(&record.id) {
+                return line(&record);
             }
         }
     }
+}
+
+fn line(record: &EgressRecord) -> Option<Bytes> {
+    let mut line = serde_json::to_vec(record).ok()?;
+    line.push(b'\n');
+    Some(line.into())
 }
 
 fn view(app: &App, name: &str) -> Answer<Json<EgressView>> {

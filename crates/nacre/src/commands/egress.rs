@@ -46,7 +46,7 @@ enum Action {
     Forget(Target),
     /// Choose what is open when no rule says otherwise
     Mode(Mode),
-    /// Show the connections there were
+    /// Show the connections there were and are
     Log(Log),
 }
 
@@ -119,7 +119,7 @@ struct Log {
     /// Only what was refused or cut
     #[arg(long)]
     refused: bool,
-    /// Go on with what happens
+    /// Go on with what ends
     #[arg(short, long)]
     follow: bool,
 }
@@ -214,8 +214,12 @@ fn line(record: &EgressRecord) -> String {
         Some(reason) => format!("  {}", output::one_line(reason)),
         None => String::new(),
     };
+    let times = match record.times {
+        1 => String::new(),
+        times => format!("  {times} times within a minute"),
+    };
     format!(
-        "{:>8} ago  {}  {:<7}  {host}:{}{address}  sent {}, received {}, {:.1} s{reason}\n",
+        "{:>8} ago  {}  {:<7}  {host}:{}{address}  sent {}, received {}, {:.1} s{reason}{times}\n",
         output::ago(record.at),
         output::one_line(&record.sandbox),
         record.verdict.as_str(),
@@ -318,11 +322,12 @@ mod tests {
             sent: 0,
             received: 0,
             duration_ms: 1500,
+            times: 1,
         };
-        assert_eq!(
-            line(&record),
-            "     0 s ago  live  refused  a\\u{1b}[2Jb:80 (10.0.0.1)  sent 0 B, received 0 B, 1.5 s  \
-             its address 10.0.0.1 is not on the public internet\n"
-        );
+        let expected = "     0 s ago  live  refused  a\\u{1b}[2Jb:80 (10.0.0.1)  sent 0 B, received 0 B, 1.5 s  \
+             its address 10.0.0.1 is not on the public internet";
+        assert_eq!(line(&record), format!("{expected}\n"));
+        let again = EgressRecord { times: 7, ..record };
+        assert_eq!(line(&again), format!("{expected}  7 times within a minute\n"));
     }
 }

@@ -127,6 +127,9 @@ struct Outside {
 const NAME: &str = "service.example.com";
 const ADDRESS: &str = "192.0.2.7";
 const PORT: u16 = 8080;
+/// This machine's too, and of the public internet.
+const PUBLIC_NAME: &str = "www.example.com";
+const PUBLIC: &str = "93.184.216.34";
 
 /// Answers HTTP, shows a repository, and holds one connection open for whoever asks.
 const SERVERS: &str = r#"
@@ -147,23 +150,33 @@ socketserver.ThreadingTCPServer.allow_reuse_address = True
 echo = socketserver.ThreadingTCPServer(("192.0.2.7", 8081), Echo)
 import threading
 threading.Thread(target=echo.serve_forever, daemon=True).start()
-server = http.server.ThreadingHTTPServer(("192.0.2.7", 8080), Handler)
+server = http.server.ThreadingHTTPServer(("0.0.0.0", 8080), Handler)
 print("ready", flush=True)
 server.serve_forever()
 "#;
 
 impl Outside {
     fn start() -> Self {
+        Self::after("true")
+    }
+
+    /// Where no device is to be had.
+    fn without_device() -> Self {
+        Self::after("mount -t tmpfs none /dev/net")
+    }
+
+    /// Runs `first` in that network, which sees the machine's files.
+    fn after(first: &str) -> Self {
         let dir = tempfile::tempdir().unwrap();
         let path = |name: &str| dir.path().join(name);
         std::fs::create_dir(path("www")).unwrap();
         std::fs::write(path("www/hello.txt"), "hello from outside\n").unwrap();
         std::fs::write(path("servers.py"), SERVERS).unwrap();
-        let hosts = format!("127.0.0.1 localhost\n{ADDRESS} {NAME}\n");
+        let hosts = format!("127.0.0.1 localhost\n{ADDRESS} {NAME}\n{PUBLIC} {PUBLIC_NAME}\n");
         std::fs::write(path("hosts"), hosts).unwrap();
         let script = format!(
-            "mount --bind {0}/hosts /etc/hosts && ip link set lo up && \
-             ip addr add {ADDRESS}/32 dev lo && exec python3 {0}/servers.py {0}/www",
+            "{first} && mount --bind {0}/hosts /etc/hosts && ip link set lo up && \
+             ip addr add {ADDRESS}/32 dev lo && ip addr add {PUBLIC}/32 dev lo && exec python3 {0}/servers.py {0}/www",
             dir.path().display()
         );
         let mut command = Command::new("unshare");
@@ -243,6 +256,76 @@ fn programs_that_know_no_proxy_get_out_too() {
 }
 
 #[test]
+fn a_public_address_of_this_machine_is_closed() {
+    let outside = Outside::start();
+    let computer = &outside.computer;
+    let get =
+        |host: &str| computer.exec(&format!("curl -sS -m 30 http://{host}:{PORT}/hello.txt; true"));
+    for host in [PUBLIC, PUBLIC_NAME] {
+        let told = get(host);
+        assert!(told.contains(&format!("its address {PUBLIC} is one of this machine")), "{told}");
+    }
+    computer.ok(&["egress", "allow", &format!("{PUBLIC}:{PORT}")]);
+    for host in [PUBLIC, PUBLIC_NAME] {
+        assert_eq!(get(host), "hello from outside\n");
+    }
+}
+
+/// A program that has nothing but the system: it knows no proxy, and asks for a name as most do, and
+/// then as programs do that were made with Go: it reads where the name server is and asks it itself.
+const PROGRAM: &str = r#"
+use std::io::{Read, Write};
+use std::net::{Ipv4Addr, TcpStream, UdpSocket};
+
+fn look_up(name: &str) -> Ipv4Addr {
+    let settings = std::fs::read_to_string("/etc/resolv.conf").unwrap();
+    let server = settings.lines().find_map(|line| line.strip_prefix("nameserver ")).unwrap();
+    let mut question = vec![7, 7, 1, 0, 0, 1, 0, 0, 0, 0, 0, 0];
+    for label in name.split('.') {
+        question.push(label.len() as u8);
+        question.extend(label.as_bytes());
+    }
+    question.extend([0, 0, 1, 0, 1]);
+    let socket = UdpSocket::bind("0.0.0.0:0").unwrap();
+    socket.set_read_timeout(Some(std::time::Duration::from_secs(20))).unwrap();
+    socket.send_to(&question, (server.trim(), 53)).unwrap();
+    let mut answer = [0; 512];
+    let length = socket.recv(&mut answer).unwrap();
+    <[u8; 4]>::try_from(&answer[length - 4..length]).unwrap().into()
+}
+
+fn get(mut stream: TcpStream) {
+    stream.write_all(b"GET /hello.txt HTTP/1.0\r\n\r\n").unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    print!("{}", answer.split("\r\n\r\n").last().unwrap());
+}
+
+fn main() {
+    let name = std::env::args().nth(1).unwrap();
+    let port = std::env::args().nth(2).unwrap().parse().unwrap();
+    get(TcpStream::connect((name.as_str(), port)).unwrap());
+    get(TcpStream::connect((look_up(&name), port)).unwrap());
+}
+"#;
+
+#[test]
+fn a_static_program_that_asks_for_names_itself_gets_out() {
+    let outside = Outside::start();
+    let computer = &outside.computer;
+    computer.ok(&["egress", "allow", NAME, "--private"]);
+    let file = |name: &str| outside.dir.path().join(name);
+    std::fs::write(file("program.rs"), PROGRAM).unwrap();
+    let mut rustc = Command::new("rustc");
+    rustc.args(["--edition", "2021", "-C", "target-feature=+crt-static", "-o"]);
+    let made = rustc.args([file("program"), file("program.rs")]).output().unwrap();
+    assert!(made.status.success(), "{made:?}");
+    computer.ok(&["cp", file("program").to_str().unwrap(), ":program"]);
+    let got = computer.exec(&format!("./program {NAME} {PORT}"));
+    assert_eq!(got, "hello from outside\n".repeat(2));
+}
+
+#[test]
 fn many_megabytes_and_many_connections_pass_without_a_proxy() {
     let outside = Outside::start();
     let computer = &outside.computer;
@@ -299,10 +382,20 @@ fn a_rule_that_changes_cuts_what_is_open_and_a_gateway_that_comes_back_lets_out_
         (&"cut".into(), &4.into(), &4.into())
     );
     computer.ok(&["egress", "forget", "192.0.2.0/24"]);
+    // What is open is in the record, and stays there when the gateway has no time to say how it ended.
+    let (_held, word) = Running::start(computer.command(&["exec", "--", "python3", "-c", &hold]));
+    assert_eq!(word, "word");
+    let last =
+        |computer: &TestComputer| computer.json(&["egress", "log", "--json"])["records"][0].clone();
+    let open = last(computer);
+    assert_eq!((&open["verdict"], &open["sent"]), (&"open".into(), &4.into()));
     // The sandbox runs on while the gateway is away.
     computer.signal_gateway(Signal::KILL);
     let up = outside.command(&["up", "--detach", "--listen", "127.0.0.1:0"]).output().unwrap();
     assert!(up.status.success(), "{up:?}");
+    let killed = last(computer);
+    assert_eq!((&killed["id"], &killed["verdict"]), (&open["id"], &"broken".into()));
+    assert_eq!(killed["reason"], "the gateway was killed");
     let get = format!("curl -sS -m 30 http://{NAME}:{PORT}/hello.txt");
     assert_eq!(computer.exec(&get), "hello from outside\n");
     // Nothing at all, and the list alone.
@@ -318,9 +411,26 @@ fn a_rule_that_changes_cuts_what_is_open_and_a_gateway_that_comes_back_lets_out_
 #[test]
 fn git_clones_over_http_and_over_ssh() {
     let outside = Outside::start();
-    let computer = &outside.computer;
-    computer.ok(&["egress", "allow", NAME, "--private"]);
-    let www = outside.dir.path().join("www");
+    publish(&outside);
+    let url = format!("http://{NAME}:{PORT}/repo.git");
+    let cloned = outside.computer.exec(&format!("git clone -q {url} a && cat a/file"));
+    assert_eq!(cloned, "content\n");
+    assert_eq!(outside.computer.exec("echo $GIT_SSH_COMMAND"), "\n");
+    clone_over_ssh(&outside);
+}
+
+#[test]
+fn git_clones_over_ssh_where_there_is_no_device() {
+    let outside = Outside::without_device();
+    publish(&outside);
+    assert!(!outside.computer.exec("cat /proc/net/dev").contains("tun0"));
+    assert!(outside.computer.exec("echo $GIT_SSH_COMMAND").contains("/dev/tcp/127.0.0.1/8003"));
+    clone_over_ssh(&outside);
+}
+
+/// A repository of one commit.
+fn publish(outside: &Outside) {
+    outside.computer.ok(&["egress", "allow", NAME, "--private"]);
     let made = Command::new("sh")
         .args([
             "-c",
@@ -328,19 +438,25 @@ fn git_clones_over_http_and_over_ssh() {
                git -c user.name=t -c user.email=t@example.com commit -qm first && cd .. && \
                git clone -q --bare work repo.git && cd repo.git && git update-server-info",
         ])
-        .current_dir(&www)
+        .current_dir(outside.dir.path().join("www"))
         .status();
     assert!(made.unwrap().success());
-    let url = format!("http://{NAME}:{PORT}/repo.git");
-    assert_eq!(computer.exec(&format!("git clone -q {url} a && cat a/file")), "content\n");
-    let _server = Ssh::start(&outside);
+}
+
+/// As a person has set up ssh, and with what a sandbox tells git itself.
+fn clone_over_ssh(outside: &Outside) {
+    let computer = &outside.computer;
+    let _server = Ssh::start(outside);
     let copied = computer.run(&["cp", outside.dir.path().join("client").to_str().unwrap(), ":key"]);
     assert!(copied.status.success(), "{copied:?}");
-    let options = "-i /workspace/key/id -o StrictHostKeyChecking=accept-new -o BatchMode=yes";
+    let settings = "IdentityFile /workspace/key/id\\nStrictHostKeyChecking accept-new\\n\
+                    UserKnownHostsFile /workspace/key/known\\nBatchMode yes\\n";
+    // ssh looks where the system says that home is, whatever HOME says.
     let cloned = computer.exec(&format!(
-        "chmod 600 key/id; GIT_SSH_COMMAND='ssh {options}' \
-         git clone -q ssh://root@{NAME}:2022{}/repo.git b && cat b/file",
-        www.display()
+        "chmod 600 key/id; home=$(getent passwd $(id -u) | cut -d: -f6); mkdir -p $home/.ssh && \
+         printf '{settings}' > $home/.ssh/config && chmod 600 $home/.ssh/config && \
+         git clone -q ssh://root@{NAME}:2022{}/www/repo.git b && cat b/file",
+        outside.dir.path().display()
     ));
     assert_eq!(cloned, "content\n");
 }

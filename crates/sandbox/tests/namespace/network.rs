@@ -3,16 +3,21 @@
 
 use std::fs;
 use std::sync::Arc;
+use std::time::Duration;
 
 use nacre_sandbox::BoxStream;
 use nacre_wire::error::ErrorBody;
 use nacre_wire::{ApiError, ErrorKind};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::sync::mpsc;
+use tokio::time::timeout;
 use tokio_util::task::AbortOnDropHandle;
 
 use crate::machine::Sandbox;
 
 const EVERYBODY: [&str; 2] = ["root", "nacre"];
+/// Sooner than what nobody comes for is given up.
+const SOON: Duration = Duration::from_secs(8);
 /// Nobody is there (RFC 5737), and nobody is asked for it but the host of these tests.
 const ELSEWHERE: &str = "bash -c ': < /dev/tcp/192.0.2.1/80'";
 
@@ -134,6 +139,8 @@ async fn what_reads_packets_is_back_after_it_died() {
     let _host = refusing(&sandbox, ErrorKind::Permission);
     fails(&sandbox, "nacre", ELSEWHERE, "No route to host").await;
     let before = reader_pid(&sandbox);
+    let ask = |name: &str| format!("getent ahostsv4 {name} | head -1 | cut -d' ' -f1");
+    let old = sandbox.output("nacre", &ask("one.example.com")).await;
     sandbox
         .output(
             "root",
@@ -142,6 +149,40 @@ async fn what_reads_packets_is_back_after_it_died() {
         .await;
     fails(&sandbox, "nacre", ELSEWHERE, "No route to host").await;
     assert_ne!(reader_pid(&sandbox), before);
+    // An address that a program remembers is nobody else's now.
+    let fresh = sandbox.output("nacre", &ask("other.example.com")).await;
+    assert!(fresh.starts_with("198.18.") && fresh != old, "{fresh}");
+    sandbox.destroy().await;
+}
+
+#[tokio::test]
+async fn a_connect_that_was_given_up_is_let_go_of() {
+    let sandbox = Sandbox::start().await;
+    let (driver, id) = (Arc::clone(&sandbox.driver), sandbox.id.clone());
+    let (asked, mut asking) = mpsc::unbounded_channel();
+    let _host = AbortOnDropHandle::new(tokio::spawn(async move {
+        while let Ok(mut stream) = driver.accept(&id).await {
+            let asked = asked.clone();
+            tokio::spawn(async move {
+                let mut head = Vec::new();
+                while !head.ends_with(b"\r\n\r\n")
+                    && stream.read_buf(&mut head).await.is_ok_and(|read| read > 0)
+                {}
+                if head.starts_with(b"GET /host/egress?") {
+                    let _ = asked.send(stream);
+                }
+            });
+        }
+    }));
+    sandbox.sh("nacre", &format!("timeout -s KILL 1 {ELSEWHERE}; true")).await;
+    // The host has a connection only after the program has gone.
+    let mut stream = timeout(SOON, asking.recv()).await.unwrap().unwrap();
+    let answer = "HTTP/1.1 101 X\r\nconnection: upgrade\r\nupgrade: nacre-egress\r\n\r\n";
+    stream.write_all(answer.as_bytes()).await.unwrap();
+    // Nobody will come for it: it does not stay open until the sandbox stops.
+    let mut rest = Vec::new();
+    timeout(SOON, stream.read_to_end(&mut rest)).await.unwrap().unwrap();
+    assert_eq!(rest, b"");
     sandbox.destroy().await;
 }
 

@@ -69,7 +69,7 @@ impl Visit {
 
     async fn tunnel(&self, mut request: Request<Incoming>) -> Result<Response<Body>, ApiError> {
         let (name, port) = match request.uri().authority() {
-            Some(authority) => (bare(authority), authority.port_u16()),
+            Some(authority) => (bare(authority), port_of(authority)?),
             None => return Err(invalid("CONNECT wants a host and a port")),
         };
         let port = port.ok_or_else(|| invalid("CONNECT wants a port"))?;
@@ -109,7 +109,7 @@ impl Visit {
                 },
             }
         }
-        let port = authority.port_u16().unwrap_or(HTTP);
+        let port = port_of(&authority)?.unwrap_or(HTTP);
         let raw = reach(&self.host, &bare(&authority), port).await?;
         let failed = |error| broke_off(&authority, error);
         let link = Link::open(raw.stream, Some(pool)).await.map_err(failed)?;
@@ -187,6 +187,15 @@ fn bare(authority: &Authority) -> String {
     authority.host().trim_start_matches('[').trim_end_matches(']').to_owned()
 }
 
+/// What is no port is not passed over: it would lead to another than was asked for.
+fn port_of(authority: &Authority) -> Result<Option<u16>, ApiError> {
+    let named = authority.as_str().rsplit('@').next().unwrap_or_default();
+    match named.strip_prefix(authority.host()) {
+        Some("" | ":") => Ok(None),
+        _ => authority.port_u16().map(Some).ok_or_else(|| invalid("the port is no port")),
+    }
+}
+
 fn invalid(message: &str) -> ApiError {
     ApiError::new(ErrorKind::InvalidRequest, message)
 }
@@ -208,4 +217,25 @@ fn refuse(error: &ApiError) -> Response<Body> {
 
 fn text(text: String) -> Body {
     Full::new(Bytes::from(text)).map_err(|never: Infallible| match never {}).boxed_unsync()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_port_is_a_port_or_absent() {
+        let port = |text: &str| port_of(&text.parse().unwrap()).ok();
+        for (text, expected) in [
+            ("a.example", Some(None)),
+            ("a.example:", Some(None)),
+            ("me:80@a.example", Some(None)),
+            ("a.example:8080", Some(Some(8080))),
+            ("me:1@[::1]:443", Some(Some(443))),
+            ("a.example:99999", None),
+            ("a.example:8o", None),
+        ] {
+            assert_eq!(port(text), expected, "{text}");
+        }
+    }
 }

@@ -33,14 +33,14 @@ pub(super) async fn keep(device: OwnedFd) {
         }
     };
     let mut pause = FIRST_PAUSE;
-    loop {
+    for turn in 0_u32.. {
         match device.readable().await {
             // It is another process that will read; whether there is more is asked afresh.
             Ok(mut ready) => ready.clear_ready(),
             Err(_) => return,
         }
         let started = tokio::time::Instant::now();
-        match start(device.get_ref()) {
+        match start(device.get_ref(), turn) {
             Ok(said) => listen(said).await,
             Err(error) => tracing::warn!(%error, "the process for packets did not start"),
         }
@@ -51,11 +51,12 @@ pub(super) async fn keep(device: OwnedFd) {
     }
 }
 
-fn start(device: &OwnedFd) -> io::Result<impl AsyncRead + Unpin + use<>> {
+/// `turn`: how many were started before, whose names are not to be mistaken for those of this one.
+fn start(device: &OwnedFd, turn: u32) -> io::Result<impl AsyncRead + Unpin + use<>> {
     let device = device.as_fd().try_clone_to_owned()?;
     // Our own program: it has no other name in here.
     let mut command = Command::new("/proc/self/exe");
-    command.arg("net").env_clear().current_dir("/");
+    command.arg("net").arg(turn.to_string()).env_clear().current_dir("/");
     command.stdin(Stdio::from(device)).stdout(Stdio::piped()).stderr(Stdio::null());
     if can_be_nobody() {
         command.uid(NOBODY).gid(NOBODY);

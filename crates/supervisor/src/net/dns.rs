@@ -96,7 +96,7 @@ mod tests {
 
     #[test]
     fn a_name_gets_an_address_and_only_of_the_old_kind() {
-        let mut names = Names::new("box");
+        let mut names = Names::new("box", 0);
         let asked = question("Example.COM", ADDRESS);
         let reply = answer(&asked, &mut names).unwrap();
         assert_eq!(reply[..12], [7, 9, 0x81, 0x80, 0, 1, 0, 1, 0, 0, 0, 0]);
@@ -112,7 +112,7 @@ mod tests {
 
     #[test]
     fn what_is_no_question_gets_no_answer() {
-        let mut names = Names::new("box");
+        let mut names = Names::new("box", 0);
         let good = question("a.b", ADDRESS);
         let mut reply = good.clone();
         reply[2] = 0x81;
@@ -126,7 +126,7 @@ mod tests {
     proptest! {
         #[test]
         fn no_question_makes_it_panic(bytes in prop::collection::vec(any::<u8>(), 0..100), tail in prop::collection::vec(any::<u8>(), 0..100)) {
-            let mut names = Names::new("box");
+            let mut names = Names::new("box", 0);
             let _ = answer(&bytes, &mut names);
             let _ = answer(&[&[7, 9, 1, 0, 0, 1, 0, 0, 0, 0, 0, 0][..], &tail].concat(), &mut names);
         }

@@ -34,7 +34,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::LocalSet;
 
-use flows::{Flow, Flows, Step};
+use flows::{Flow, Flows, Kind, PATIENCE, Step};
 use names::Names;
 use packet::{Packet, Transport};
 
@@ -55,24 +55,25 @@ struct State {
     names: Names,
 }
 
-/// Serves the device that is standard input until it is gone.
-pub fn run(device: OwnedFd) -> anyhow::Result<()> {
+/// Serves the device that is standard input until it is gone. `turn` counts the processes that did so
+/// before.
+pub fn run(device: OwnedFd, turn: u32) -> anyhow::Result<()> {
     let _ = rustix::thread::set_name(c"nacre-net");
     // Nobody in the sandbox has to look into us, or at what we hold.
     rustix::process::set_dumpable_behavior(rustix::process::DumpableBehavior::NotDumpable)
         .context("become undumpable")?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    LocalSet::new().block_on(&runtime, serve(device))
+    LocalSet::new().block_on(&runtime, serve(device, turn))
 }
 
-async fn serve(device: OwnedFd) -> anyhow::Result<()> {
+async fn serve(device: OwnedFd, turn: u32) -> anyhow::Result<()> {
     let listener = TcpListener::bind((ADDRESS, 0)).await.context("listen")?;
     let host = rustix::system::uname().nodename().to_string_lossy().into_owned();
     // SAFETY: it owns the descriptor, which stays the same and open as long as it is registered.
     let device = unsafe { AsyncFd::register(device) }.context("the device")?;
     let net = Rc::new(Net {
         device,
-        state: RefCell::new(State { flows: Flows::default(), names: Names::new(&host) }),
+        state: RefCell::new(State { flows: Flows::default(), names: Names::new(&host, turn) }),
         door: listener.local_addr()?.port(),
     });
     tokio::task::spawn_local(accept(Rc::clone(&net), listener));
@@ -121,7 +122,12 @@ impl Net {
             return;
         }
         let flow = Flow { from_port: from, to: packet.destination(), to_port: to };
-        match state.flows.segment(flow, packet.is_syn(), Instant::now()) {
+        let kind = match (packet.is_syn(), packet.is_reset()) {
+            (true, _) => Kind::Syn,
+            (false, true) => Kind::Reset,
+            (false, false) => Kind::Other,
+        };
+        match state.flows.segment(flow, kind, Instant::now()) {
             Step::Pass(number) => {
                 packet.rewrite((PEER, number), (ADDRESS, self.door));
                 drop(state);
@@ -133,7 +139,7 @@ impl Net {
                 drop(state);
                 tokio::task::spawn_local(Rc::clone(self).connect(flow, number, target, syn));
             }
-            Step::Wait => {}
+            Step::Wait | Step::Drop => {}
             Step::Refuse => {
                 drop(state);
                 self.put(&packet.reset());
@@ -154,9 +160,12 @@ impl Net {
         let Some(mut packet) = Packet::read(&mut syn) else { return };
         match connected {
             Ok(stream) => {
-                self.state.borrow_mut().flows.connected(number, stream);
+                let now = Instant::now();
+                self.state.borrow_mut().flows.connected(number, stream, now);
                 packet.rewrite((PEER, number), (ADDRESS, self.door));
                 self.put(packet.bytes());
+                tokio::time::sleep(PATIENCE).await;
+                self.state.borrow_mut().flows.give_up(number, now);
             }
             Err(refused) => {
                 self.state.borrow_mut().flows.forget(number);

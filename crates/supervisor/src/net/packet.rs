@@ -89,6 +89,11 @@ impl<'a> Packet<'a> {
         self.bytes[self.at + 13] & (SYN | ACK | RST) == SYN
     }
 
+    /// Whether it breaks one off.
+    pub(super) fn is_reset(&self) -> bool {
+        self.bytes[self.at + 13] & RST != 0
+    }
+
     /// Gives a segment other ends, and corrects both checksums by the difference (RFC 1624).
     pub(super) fn rewrite(&mut self, from: (Ipv4Addr, u16), to: (Ipv4Addr, u16)) {
         let (ip, tcp) = (10, self.at + 16);
@@ -257,7 +262,7 @@ mod tests {
         let mut bytes = before.clone();
         let mut packet = Packet::read(&mut bytes).unwrap();
         assert_eq!((packet.source(), packet.destination(), packet.ports()), (A, B, (40_000, 443)));
-        assert!(packet.is_syn());
+        assert!(packet.is_syn() && !packet.is_reset());
         packet.rewrite((Ipv4Addr::new(10, 0, 0, 1), 5), (A, 6));
         assert_eq!((packet.destination(), packet.ports()), (A, (5, 6)));
         assert!(is_whole(packet.bytes()));
@@ -274,6 +279,7 @@ mod tests {
         assert!(is_whole(&packet.unreachable(PROHIBITED)));
         let reset = Packet::read(&mut reset).unwrap();
         assert_eq!((reset.source(), reset.destination(), reset.ports()), (B, A, (443, 40_000)));
+        assert!(reset.is_reset() && !reset.is_syn());
         assert_eq!(reset.bytes[reset.at + 8..][..4], 8_u32.to_be_bytes(), "one behind the SYN");
     }
 

@@ -11,6 +11,7 @@ use http::{Request, Response, StatusCode};
 use hyper::body::Incoming;
 use hyper::client::conn::http1::{self, Connection, SendRequest};
 use hyper_util::rt::TokioIo;
+use tokio::task::unconstrained;
 
 use super::{Download, Pool, Source, Upload};
 use crate::client::BoxStream;
@@ -62,7 +63,9 @@ impl<B: Source> Link<B> {
         let Self { mut sender, connection, home } = self;
         let progress = request.body().progress();
         let mut connection = Some(connection);
-        let mut sending = pin!(sender.try_send_request(request));
+        // A task that has done much is told to wait for what is there already, which would look as if a
+        // connection that ended had brought nothing.
+        let mut sending = pin!(unconstrained(sender.try_send_request(request)));
         let mut over = false;
         let answered = poll_fn(|cx| {
             if let (false, Some(connection)) = (over, &mut connection) {

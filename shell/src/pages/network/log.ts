@@ -9,12 +9,13 @@ export type Wanted = "all" | "made" | "refused" | "failed";
 /** Which verdicts each choice shows. */
 const MEANS: { [wanted in Wanted]: readonly Verdict[] | null } = {
   all: null,
-  made: ["allowed", "broken", "cut"],
+  made: ["open", "allowed", "broken", "cut"],
   refused: ["refused", "cut"],
   failed: ["failed", "broken"],
 };
 
 export const WORDS: { [verdict in Verdict]: { words: string; tone: "good" | "warn" | "bad" | "plain"; means: string } } = {
+  open: { words: "Open", tone: "good", means: "It was made, and has not ended." },
   allowed: { words: "Allowed", tone: "good", means: "It was made, and both sides closed it." },
   broken: { words: "Broken off", tone: "warn", means: "It was made, and one side broke off." },
   cut: { words: "Cut", tone: "bad", means: "It was made, and a rule that changed ended it." },
@@ -32,6 +33,9 @@ export function pick(records: readonly Entry[], wanted: Wanted, host: string): E
     return part === "" || `${record.host}:${record.port} ${record.address ?? ""}`.toLowerCase().includes(part);
   });
 }
+
+/** How often it was refused within a minute, where that is more than once. */
+export const often = ({ times = 1 }: Entry): string => (times > 1 ? `${times} times` : "");
 
 export interface Port {
   port: number;

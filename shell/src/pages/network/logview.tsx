@@ -7,7 +7,7 @@ import { Time } from "../../ui/time";
 import { to } from "../../app/router";
 import { useQueryClient } from "@tanstack/react-query";
 import { useLog, type Role } from "./data";
-import { pick, WORDS, type Entry, type Wanted } from "./log";
+import { often, pick, WORDS, type Entry, type Wanted } from "./log";
 import css from "./network.module.css";
 
 const CHOICES: readonly { value: Wanted; label: string }[] = [
@@ -83,7 +83,7 @@ function Line({ record }: { record: Entry }) {
         {record.reason && <span className={css.reason}>{record.reason}</span>}
       </span>
       <span className={css.numbers}>
-        {record.verdict === "refused" ? "" : `${size(record.sent)} out, ${size(record.received)} in, ${duration(record.duration_ms)}`}
+        {record.verdict === "refused" ? often(record) : `${size(record.sent)} out, ${size(record.received)} in, ${duration(record.duration_ms)}`}
         {record.run && (
           <>
             {" "}

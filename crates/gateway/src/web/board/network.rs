@@ -26,7 +26,7 @@ pub(super) async fn show(
     person: Person,
 ) -> Answer<Response> {
     let egress = app.sandboxes.egress();
-    let query = Query { sandbox_id: None, before: None, limit: SHOWN, refused: false };
+    let query = Query { limit: SHOWN, ..Query::default() };
     let records = egress.log().read(query).await;
     let records = records.map_err(|error| ApiError::new(ErrorKind::Internal, error))?;
     let forms = person.certain.then(|| person.forms(Place::Network));
@@ -122,12 +122,16 @@ fn log(records: &[EgressRecord]) -> String {
 }
 
 fn row(record: &EgressRecord) -> String {
+    let times = match record.times {
+        1 => String::new(),
+        times => format!(" ({times} times)"),
+    };
     let reason = record
         .reason
         .as_ref()
         .map_or_else(String::new, |why| format!("<br><span class=\"why\">{}</span>", escape(why)));
     format!(
-        "<tr><td>{} ago</td><td>{}</td><td>{}</td><td>{}:{}{reason}</td><td>{}</td><td>{}</td></tr>",
+        "<tr><td>{} ago</td><td>{}</td><td>{}{times}</td><td>{}:{}{reason}</td><td>{}</td><td>{}</td></tr>",
         ago(record.at),
         escape(&record.sandbox),
         record.verdict.as_str(),
