@@ -1,0 +1,58 @@
+// Ways to break the server of the desktop, and the way back; and a start that somebody asked for, which is no
+// break.
+
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { HANGS, healthy, nothingIsWrong, RESTART, story } from "./broken.js";
+import { desk, until } from "./desktop.js";
+
+const set = desk({ prepare: (computer) => computer.nacre("dev", "create") });
+const ENDS = `echo 'throw new Error("no start")' > shell/vite.config.ts; ${RESTART}`;
+
+for (const reload of [false, true]) {
+  const and = reload ? ", and the page is loaded again" : "";
+  test(`modules that are gone${and}`, () => story(set, { breaks: "rm -rf shell/node_modules", reload }));
+  test(`a dev server that ends, and cannot start${and}`, () => story(set, { breaks: ENDS, reload }));
+  test(`a dev server that hangs${and}`, () => story(set, { breaks: HANGS, reload }));
+  test(`a dev server that hangs while it starts${and}`, () => story(set, { breaks: `${HANGS}; ${RESTART}`, reload }));
+}
+
+test("a nacre.toml that can be read and does not run", () =>
+  // After a change of the desktop that is well, which is not the one to take back.
+  story(set, { breaks: "sed -i 's/npm run --silent dev/npm run --silent devv/' nacre.toml" }));
+
+test("a syntax error in dev", () =>
+  story(set, { breaks: "echo 'export const = ;' >> shell/src/app/app.tsx", mount: "/dev/", sandbox: "dev" }));
+
+test("a restart that was asked for is said to be one, and there is nothing to undo", async () => {
+  await set.computer.exec("sed -i 's/npm run --silent dev/sleep 3; npm run --silent dev/' nacre.toml");
+  await healthy(set);
+  const owner = await set.open("#/settings");
+  owner.expects(/./);
+  // Everything that the guard shows, as it comes.
+  const shown = [];
+  await owner.page.exposeFunction("showed", (text) => shown.push(text));
+  await owner.page.evaluate(() => {
+    new MutationObserver(() => {
+      for (const { shadowRoot } of document.documentElement.children) if (shadowRoot) window.showed(shadowRoot.textContent);
+    }).observe(document.documentElement, { childList: true });
+  });
+  await set.computer.nacre("process", "restart", "runtime");
+  await owner.page.getByText("The desktop is restarting").waitFor();
+  await healthy(set);
+  await nothingIsWrong(owner);
+  assert.deepEqual(shown.filter((text) => text.includes("Undo")), []);
+  await owner.leave();
+});
+
+test("what a process left on the port in a session of its own is no reason not to start", async () => {
+  const now = async () => (await set.computer.json("process", "list")).processes.find(({ name }) => name === "runtime");
+  await set.computer.exec("sed -i 's/^command = .*/command = \"setsid npm run --silent dev; sleep 1000\"/' nacre.toml");
+  await healthy(set);
+  const before = await now();
+  await set.computer.nacre("process", "restart", "runtime");
+  await until("it is another process", async () => ((await now()).run > before.run && (await now()).state === "ready"), 60_000);
+  await healthy(set);
+  const log = String(await set.computer.nacre("logs", "runtime"));
+  assert.match(log, /ends process \d+ \(.*\), which an earlier run left on port/);
+});
