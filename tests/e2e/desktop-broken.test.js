@@ -27,7 +27,7 @@ test("a repair without Undo makes the offer go away, and is itself never offered
   const owner = await set.open("#/settings");
   await owner.page.getByRole("heading", { name: "Settings" }).first().waitFor();
   owner.expects(/./);
-  await set.computer.exec(`${THROWS} # breaks it`);
+  await set.computer.exec(`: breaks it; ${THROWS}`);
   await offersUndoInTime(owner);
   await owner.guard.getByText(/Undo takes back: .*breaks it/).waitFor();
   // Everything that the panel ever says from here on.
@@ -36,7 +36,7 @@ test("a repair without Undo makes the offer go away, and is itself never offered
     const root = [...document.documentElement.children].find((child) => child.shadowRoot)?.shadowRoot;
     new MutationObserver(() => window.said.push(root.textContent)).observe(root, { childList: true, subtree: true, characterData: true });
   });
-  await set.computer.exec(`sed -i '/drawn badly/d' ${SETTINGS} # mends it`);
+  await set.computer.exec(`: mends it; sed -i '/drawn badly/d' ${SETTINGS}`);
   await nothingIsWrong(owner);
   await owner.page.getByRole("heading", { name: "Settings" }).first().waitFor();
   const said = await owner.page.evaluate(() => (window.said ?? []).filter((text) => text.includes("mends it")));

@@ -24,35 +24,45 @@ test("a nacre.toml that can be read and does not run", () =>
 test("a syntax error in dev", () =>
   story(set, { breaks: "echo 'export const = ;' >> shell/src/app/app.tsx", mount: "/dev/", sandbox: "dev" }));
 
-test("a restart that was asked for is said to be one, and there is nothing to undo", async () => {
-  await set.computer.exec("sed -i 's/npm run --silent dev/sleep 3; npm run --silent dev/' nacre.toml");
+const now = async () => (await set.computer.json("process", "list")).processes.find(({ name }) => name === "runtime");
+
+/** The server runs by another command from here on. */
+async function runsBy(command) {
+  const { run } = await now();
+  await set.computer.exec(`sed -i 's/^command = .*/command = "${command}"/' nacre.toml`);
+  await isAnother(run);
+}
+
+async function isAnother(run) {
+  await until("it is another process", async () => (await now()).run > run && (await now()).state === "ready", 60_000);
   await healthy(set);
+}
+
+test("a restart that was asked for is said to be one, and there is nothing to undo", async () => {
+  await runsBy("sleep 4; npm run --silent dev");
   const owner = await set.open("#/settings");
   owner.expects(/./);
-  // Everything that the guard shows, as it comes.
   const shown = [];
   await owner.page.exposeFunction("showed", (text) => shown.push(text));
+  // All that the guard shows, as it comes.
   await owner.page.evaluate(() => {
     new MutationObserver(() => {
       for (const { shadowRoot } of document.documentElement.children) if (shadowRoot) window.showed(shadowRoot.textContent);
     }).observe(document.documentElement, { childList: true });
   });
+  const { run } = await now();
   await set.computer.nacre("process", "restart", "runtime");
   await owner.page.getByText("The desktop is restarting").waitFor();
-  await healthy(set);
+  await isAnother(run);
   await nothingIsWrong(owner);
   assert.deepEqual(shown.filter((text) => text.includes("Undo")), []);
   await owner.leave();
 });
 
 test("what a process left on the port in a session of its own is no reason not to start", async () => {
-  const now = async () => (await set.computer.json("process", "list")).processes.find(({ name }) => name === "runtime");
-  await set.computer.exec("sed -i 's/^command = .*/command = \"setsid npm run --silent dev; sleep 1000\"/' nacre.toml");
-  await healthy(set);
-  const before = await now();
+  await runsBy("setsid npm run --silent dev; sleep 1000");
+  const { run } = await now();
   await set.computer.nacre("process", "restart", "runtime");
-  await until("it is another process", async () => ((await now()).run > before.run && (await now()).state === "ready"), 60_000);
-  await healthy(set);
-  const log = String(await set.computer.nacre("logs", "runtime"));
-  assert.match(log, /ends process \d+ \(.*\), which an earlier run left on port/);
+  await isAnother(run);
+  assert.match(String(await set.computer.nacre("logs", "runtime")), /ends process \d+ \(.*\), which an earlier run left on port 5173/);
 });

@@ -12,7 +12,10 @@ addEventListener("unhandledrejection", ({ reason: why }) => {
 });
 for (const place of [window, document]) {
   place.addEventListener("nacre:trouble", ({ detail }) => {
-    crashed.set(nameOf(detail), { message: detail?.message, stack: detail?.stack, shown: false });
+    const name = nameOf(detail);
+    // One that is drawn anew may crash a last time on its way to being well.
+    const { shown = false } = crashed.get(name) ?? {};
+    crashed.set(name, { message: detail?.message, stack: detail?.stack, shown });
     tellOfCrashes();
     soon();
   });
