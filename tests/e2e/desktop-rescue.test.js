@@ -48,8 +48,7 @@ test("the desktop as it came with Nacre has a terminal when the one in the works
   await owner.page.keyboard.type("echo $((6 * 7)) is it; ls -d /workspace/shell\n");
   const rows = () => owner.page.locator(".xterm-rows").first().innerText();
   await until("the terminal answers", async () => /42 is it[^]*No such file/.test(await rows()));
-  await owner.page.keyboard.type("exit\n");
-  await set.computer.nacre("undo");
+  await set.computer.nacre("desktop", "seed", "--replace");
   await healthy(set);
   await owner.leave();
 });

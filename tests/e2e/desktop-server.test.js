@@ -51,8 +51,9 @@ test("a restart that was asked for is said to be one, and there is nothing to un
     }).observe(document.documentElement, { childList: true });
   });
   const { run } = await now();
-  await set.computer.nacre("process", "restart", "runtime");
-  await owner.page.getByText("The desktop is restarting").waitFor();
+  // Looked for from before on: the page is loaded again when the server is back.
+  const said = owner.page.getByText("The desktop is restarting").waitFor();
+  await Promise.all([said, set.computer.nacre("process", "restart", "runtime")]);
   await isAnother(run);
   await nothingIsWrong(owner);
   assert.deepEqual(shown.filter((text) => text.includes("Undo")), []);

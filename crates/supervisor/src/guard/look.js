@@ -24,8 +24,8 @@ const SETTLES = 2500;
 let changedAt = -SETTLES;
 /** It runs and does not answer: nothing to wait for. */
 let hung = false;
-/** Something was recorded that may have mended what is wrong: named only when it has not. */
-let unnamed = false;
+/** Since when something is recorded that may have mended what is wrong: named only when it has not. */
+let unnamed = null;
 let looking = false;
 let again = false;
 
@@ -54,13 +54,12 @@ async function look() {
   await lookAtPage(found?.ok);
   changed = false;
   looking = false;
-  const settling = performance.now() - changedAt < SETTLES;
-  if (unnamed && !settling) {
-    unnamed = false;
+  if (unnamed !== null && performance.now() - unnamed >= SETTLES) {
+    unnamed = null;
     if (panel && !busy) describeUndo();
   }
   if (again) soon();
-  else if (settling) soon(400);
+  else if (unnamed !== null || performance.now() - changedAt < SETTLES) soon(400);
   else if (troubles.has("health") || found?.ok === false) soon(1000);
   again = false;
 }

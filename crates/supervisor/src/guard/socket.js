@@ -60,11 +60,6 @@ function happened(event) {
     case "gap": lookAtProcesses().catch(() => {}); soon(); break;
     case "files_lost": case "restored": filesChanged(); break;
     case "process_gone": soon(); break;
-    case "checkpoint":
-      if (!panel || busy) break;
-      // What is recorded right after something broke is what broke it; what comes later may have mended it.
-      if (performance.now() - panel.since < SETTLES) describeUndo();
-      else { unnamed = true; soon(); }
-      break;
+    case "checkpoint": if (panel && !busy) nameUndo(); break;
   }
 }

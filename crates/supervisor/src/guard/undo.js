@@ -58,6 +58,14 @@ async function describeUndo() {
   write(panel.undoing, words);
 }
 
+/** One that was recorded just before something broke is what broke it: what comes later may be what mends it. */
+function nameUndo() {
+  const isKnown = panel.target?.time > panel.since - 2 * SETTLES;
+  if (!isKnown) { describeUndo(); return; }
+  unnamed = performance.now();
+  soon(400);
+}
+
 /** Which one is known in a moment; until then it is the last. */
 function takeBack(target = panel.target, choice = "ask") {
   const what = target ? { checkpoints: target.all } : { last: 1 };
@@ -104,6 +112,7 @@ async function carryOut(words, work) {
   }
   busy = false;
   enable(true);
+  mine.target = null;
   render();
   soon();
 }
