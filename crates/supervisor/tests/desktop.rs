@@ -244,3 +244,24 @@ async fn the_source_is_seeded_as_one_change_that_can_be_taken_back() {
     client.undo(&UndoRequest { last: Some(1), ..UndoRequest::default() }).await.unwrap();
     assert_eq!(std::fs::read_to_string(workspace.join("shell/package.json")).unwrap(), "broken");
 }
+
+#[tokio::test]
+async fn a_desktop_that_is_put_there_anew_has_a_new_server() {
+    let mut story = Story::begin().await;
+    let shell = story.supervisor.workspace().join("shell");
+    std::fs::create_dir(&shell).unwrap();
+    // It would work on in the folder that is gone.
+    story.configure("[runtime]\ncommand = \"exec sleep 1000\"\ndirectory = \"shell\"\n");
+    let before = story.ready("runtime").await;
+    let client = story.supervisor.client();
+    let request = SeedRequest { replace: true };
+    let seeded: Seeded = client.post_json("/supervisor/desktop/seed", &request).await.unwrap();
+    if option_env!("NACRE_DESKTOP").is_none() {
+        assert!(!seeded.seeded);
+        return;
+    }
+    let after = story.ready("runtime").await;
+    assert_eq!(after.run, before.run + 1);
+    let stands = std::fs::read_link(format!("/proc/{}/cwd", after.pid.unwrap())).unwrap();
+    assert_eq!(stands, shell);
+}

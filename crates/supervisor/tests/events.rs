@@ -158,3 +158,16 @@ async fn a_slow_client_is_skipped_ahead() {
     }
     assert!(gaps > 0);
 }
+
+#[tokio::test]
+async fn a_client_to_whom_nothing_happens_hears_that_the_supervisor_is_there() {
+    let mut story = Story::begin().await;
+    watching(&mut story).await;
+    let began = Instant::now();
+    let beat = story.event().await;
+    assert_eq!(beat.event, Event::Beat);
+    assert!((10..=30).contains(&began.elapsed().as_secs()), "{:?}", began.elapsed());
+    // It is no event, and what comes next goes on from the last.
+    std::fs::write(story.supervisor.workspace().join("next"), "").unwrap();
+    assert_eq!(until_file(&mut story, "next").await, beat.seq + 1);
+}

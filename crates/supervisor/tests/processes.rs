@@ -10,6 +10,7 @@ use nacre_wire::ErrorKind;
 use nacre_wire::events::Event;
 use nacre_wire::processes::{LogStream, ProcessState};
 use rustix::process::{Pid, Signal, kill_process};
+use support::desktop::free_port;
 use support::story::Story;
 use support::{PATIENCE, gone};
 
@@ -267,4 +268,73 @@ async fn a_supervisor_that_stops_takes_them_along() {
     story.supervisor.terminate();
     assert!(story.supervisor.wait().await.success());
     gone(a.pid.unwrap()).await;
+}
+
+#[tokio::test]
+async fn a_start_that_takes_too_long_is_given_up_and_says_why() {
+    let port = free_port();
+    let late = |rest: &str| {
+        format!(
+            "[runtime]\ncommand = \"echo up; exec sleep 1000\"\nport = {port}\nstart_timeout = 1\n{rest}"
+        )
+    };
+    let mut story = Story::with(&late("")).await;
+    let first = story.until_state("runtime", ProcessState::BackingOff).await;
+    let why = format!("was not ready within 1 s: nothing listens on port {port} yet");
+    assert_eq!((first.reason.as_deref(), first.ends_in_a_row), (Some(why.as_str()), 1));
+    let again = story.until_state("runtime", ProcessState::Starting).await;
+    assert_eq!((again.run, again.restarts), (2, 1));
+    story.log_until("runtime", 0, "was not ready within 1 s").await;
+
+    story.configure(&late("restart = \"never\"\n"));
+    let failed = story.until_state("runtime", ProcessState::Failed).await;
+    assert_eq!(failed.reason.as_deref(), Some(why.as_str()));
+    // One that somebody starts has nothing behind it.
+    let asked = story.supervisor.client().start_process("runtime").await.unwrap();
+    assert_eq!((asked.state, asked.ends_in_a_row), (ProcessState::Starting, 0));
+}
+
+/// Takes connections on a port, in a session of its own.
+fn escaped(port: u16) -> String {
+    let serve = format!(
+        "import os, socket, time; s = socket.create_server((\\\"127.0.0.1\\\", {port})); \
+         open(\\\"child\\\", \\\"w\\\").write(str(os.getpid())); time.sleep(1000)"
+    );
+    format!("setsid python3 -c '{serve}' >/dev/null 2>&1 & exec sleep 1000")
+}
+
+#[tokio::test]
+async fn what_an_earlier_run_left_on_the_port_is_ended_before_a_start() {
+    let port = free_port();
+    let mut story =
+        Story::with(&format!("[runtime]\ncommand = \"{}\"\nport = {port}\n", escaped(port))).await;
+    let first = story.ready("runtime").await;
+    let place = story.supervisor.workspace().join("child");
+    let child = || -> i32 { std::fs::read_to_string(&place).unwrap().parse().unwrap() };
+    story.log_until("runtime", 0, "started as process").await;
+    while std::fs::read_to_string(&place).map_or(0, |text| text.len()) == 0 {
+        tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+    }
+    let left = child();
+    kill(first.pid.unwrap());
+    let second = story.ready("runtime").await;
+    assert_eq!(second.run, 2);
+    gone(left).await;
+    let said = format!("ends process {left} (python3), which an earlier run left on port {port}");
+    story.log_until("runtime", 0, &said).await;
+    story.supervisor.client().stop_process("runtime").await.unwrap();
+    kill(child());
+}
+
+#[tokio::test]
+async fn a_port_that_somebody_else_has_is_told_with_who_has_it() {
+    let other = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = other.local_addr().unwrap().port();
+    let mut story =
+        Story::with(&format!("[runtime]\ncommand = \"sleep 0.1; exit 1\"\nport = {port}\n")).await;
+    let down = story.until_state("runtime", ProcessState::BackingOff).await;
+    let me = std::process::id();
+    let why = down.reason.unwrap();
+    assert!(why.contains(&format!("; port {port} is held by process {me} (")), "{why}");
+    assert!(std::net::TcpStream::connect(("127.0.0.1", port)).is_ok());
 }

@@ -63,6 +63,9 @@ pub enum Event {
         checkpoint: u64,
         processes: Vec<ProcessAfter>,
     },
+    /// Nothing happened: the supervisor is still there. About every 15 seconds, for clients that do not see
+    /// pings, such as pages. Older supervisors do not send it.
+    Beat,
     /// Something happened in a conversation with the agent: event `number` of it. What it was is at
     /// `/conductor/conversations/{id}/events`.
     Conversation {
@@ -90,6 +93,7 @@ mod tests {
     #[test]
     fn a_message_is_one_flat_object() {
         check(Event::Gap, json!({"seq": 7, "type": "gap"}));
+        check(Event::Beat, json!({"seq": 7, "type": "beat"}));
         check(Event::Hello { run: "a".into() }, json!({"seq": 7, "type": "hello", "run": "a"}));
         check(
             Event::Restored { checkpoint: 3, processes: Vec::new() },

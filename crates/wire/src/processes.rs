@@ -77,6 +77,10 @@ pub struct ProcessInfo {
     pub exit_code: Option<i32>,
     /// How often it was started again without anybody asking for it.
     pub restarts: u64,
+    /// How often in a row it ended without anybody asking for it: since somebody started it, or since it
+    /// was well for a while. 0 while a start was asked for.
+    #[serde(default, skip_serializing_if = "is_none")]
+    pub ends_in_a_row: u64,
     /// How often it was started at all.
     pub run: u64,
     /// When the next try is due, as Unix time in milliseconds.
@@ -89,6 +93,10 @@ pub struct ProcessInfo {
     pub port: Option<u16>,
     /// The number of the last line in its log; 0 before the first.
     pub log_seq: u64,
+}
+
+fn is_none(number: &u64) -> bool {
+    *number == 0
 }
 
 /// One line of a process's log. A jump in `seq` means that lines in between are no longer kept.

@@ -765,6 +765,9 @@ export interface components {
             /** @enum {string} */
             type: "restored";
         } | {
+            /** @enum {string} */
+            type: "beat";
+        } | {
             id: string;
             kind: string;
             /** Format: int64 */
@@ -1350,6 +1353,12 @@ export interface components {
             /** @description As one line for people. */
             command: string;
             directory: components["schemas"]["WirePath"];
+            /**
+             * Format: int64
+             * @description How often in a row it ended without anybody asking for it: since somebody started it, or since it
+             *     was well for a while. 0 while a start was asked for.
+             */
+            ends_in_a_row?: number;
             /**
              * Format: int32
              * @description The code a shell would give the last end: 128 and the signal's number for a signal.

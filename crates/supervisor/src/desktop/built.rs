@@ -298,6 +298,7 @@ mod tests {
             pid: None,
             exit_code: None,
             restarts: 0,
+            ends_in_a_row: 0,
             run: 1,
             next_try: None,
             command: "npm run dev".into(),

@@ -85,6 +85,10 @@ async fn planted(
     })
     .await;
     drop(activity);
+    if matches!(&done, Ok(seeded) if seeded.seeded) && request.replace {
+        // Its server stands in a folder that is gone, and watches that one. Who asked does not wait for it.
+        drop(context.runtime.affected(&[PathBuf::from(FOLDER)]));
+    }
     done
 }
 

@@ -19,8 +19,9 @@ use super::ring::Found;
 use crate::failure::Failure;
 use crate::files::Query;
 
-const HEARTBEAT: Duration = Duration::from_secs(20);
-/// A client that takes nothing for this long, or has not answered two heartbeats, is gone.
+/// Both a ping, which a client answers by itself, and a message, since a page does not see pings.
+const HEARTBEAT: Duration = Duration::from_secs(15);
+/// A client that takes nothing for this long, or has not answered three heartbeats, is gone.
 const PATIENCE: Duration = Duration::from_secs(50);
 /// Clients have nothing to say.
 const LARGEST_MESSAGE: usize = 16 * 1024;
@@ -110,7 +111,10 @@ impl Client {
                         self.say(self.seen, Event::Watching { directories }).await?;
                     }
                 }
-                _ = heartbeat.tick() => self.send(Message::Ping(Default::default())).await?,
+                _ = heartbeat.tick() => {
+                    self.send(Message::Ping(Default::default())).await?;
+                    self.say(self.seen, Event::Beat).await?;
+                }
             }
         }
     }

@@ -15,9 +15,12 @@ const built = kind === "built";
 const waiting = built && ["starting", "failed"].includes(reason);
 const GRACE = 4000;
 const born = performance.now();
+/** How far the supervisor's clock is ahead of this one. */
+let ahead = 0;
 
 async function ask(path, request = {}, patience = 10000) {
   const response = await fetch(address(path), { headers: { accept: "application/json" }, signal: AbortSignal.timeout(patience), ...request });
+  ahead = Date.parse(response.headers.get("date")) - Date.now() || 0;
   const body = await response.json().catch(() => null);
   if (!response.ok) throw new Error(body?.error?.message ?? `the answer was ${response.status}`);
   return body;

@@ -4,6 +4,15 @@
 let directory = "/workspace/shell";
 let instance = "runtime";
 let phase = null;
+/** When it came to that phase, by the clock of this page. */
+let phaseSince = born;
+let runs = 0;
+/** Ends in a row that nobody asked for: without any, a start was asked for. */
+let ends = 0;
+/** So long a start that was asked for is waited for, without an offer to undo anything; the first may have
+    to make a lot ready. */
+const RESTARTS = 10000;
+const FIRST_START = 30000;
 /** Command lines of the processes themselves: what they write is not what somebody did. */
 let own = [];
 let timer = null;
@@ -15,6 +24,8 @@ const SETTLES = 2500;
 let changedAt = -SETTLES;
 /** It runs and does not answer: nothing to wait for. */
 let hung = false;
+/** Since when something is recorded that may have mended what is wrong: named only when it has not. */
+let unnamed = null;
 let looking = false;
 let again = false;
 
@@ -30,20 +41,26 @@ async function look() {
   if (looking) { again = true; return; }
   looking = true;
   let found = await health();
+  if (found && !found.ok) await lookAtProcesses().catch(() => {});
   // One that ended may be up again in a moment.
-  if (found && ofHealth(found)?.passing && !hung && !troubles.has("health")) {
+  if (found && ofHealth(found)?.passing && !hung && !isComing() && !troubles.has("health")) {
     await pause(500);
     found = await health();
   }
   // Without an answer the computer is away: the page says so, and the socket comes back.
   if (found) judge(found, ofHealth(found));
   await lookAtOverlay();
+  lookAtCrashes();
   await lookAtPage(found?.ok);
   changed = false;
   looking = false;
+  if (unnamed !== null && performance.now() - unnamed >= SETTLES) {
+    unnamed = null;
+    if (panel && !busy) describeUndo();
+  }
   if (again) soon();
-  else if (performance.now() - changedAt < SETTLES) soon(400);
-  else if (troubles.has("health")) soon(1000);
+  else if (unnamed !== null || performance.now() - changedAt < SETTLES) soon(400);
+  else if (troubles.has("health") || found?.ok === false) soon(1000);
   again = false;
 }
 
@@ -53,15 +70,26 @@ function filesChanged() {
   soon();
 }
 
+/** On its way because somebody asked for that, and not late: there is nothing to take back. */
+const isComing = () => ["starting", "stopping"].includes(phase) && ends === 0 && performance.now() - phaseSince < (runs > 1 ? RESTARTS : FIRST_START);
+
 function judge(found, ill) {
-  if (built && !waiting) ill = null;
-  if (reason === "starting" && (phase === "starting" || performance.now() - born < 15000)) ill = null;
-  set("health", ill);
-  if (!built || busy) return;
+  const coming = Boolean(ill) && isComing();
+  set("health", coming || (built && !waiting) ? null : ill);
+  if (busy) return;
+  if (!built) { renderPill(coming ? "restarting" : ""); return; }
   // Also when it is the copy itself that is wanted by now, which says so.
   const ready = found.ok && (found.mode === "source" || waiting);
   if (ready && !touched && reload()) return;
-  renderPill(ready ? "ready" : reason === "starting" && !ill ? "starting" : "");
+  renderPill(ready ? "ready" : coming ? "starting" : "");
+}
+
+function know(process) {
+  phase = process.state;
+  phaseSince = performance.now() - Math.max(0, Date.now() + ahead - process.since);
+  runs = process.run;
+  ends = process.ends_in_a_row ?? 0;
+  hung = process.responding === false;
 }
 
 async function lookAtProcesses() {
@@ -71,7 +99,7 @@ async function lookAtProcesses() {
   own = processes.map(({ command }) => command);
   if (app) {
     instance = app.name;
-    phase = app.state;
+    know(app);
     if (typeof app.directory === "string") directory = app.directory.replace(/\/$/, "");
   }
   ofConfig(error);

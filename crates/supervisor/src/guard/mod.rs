@@ -43,7 +43,7 @@ mod tests {
 
     #[test]
     fn it_is_small_and_finds_everything_from_where_it_is() {
-        assert!(SCRIPT.len() < 24 * 1024, "{} bytes", SCRIPT.len());
+        assert!(SCRIPT.len() < 28 * 1024, "{} bytes", SCRIPT.len());
         assert!(!include_str!("guard.css").contains(['`', '\\', '$']), "it stands in a template");
         for absolute in ["fetch(\"/", "href = \"/", "innerHTML", "http://", "https://"] {
             assert!(!SCRIPT.contains(absolute), "{absolute}");

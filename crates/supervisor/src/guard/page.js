@@ -25,6 +25,27 @@ async function lookAtPage(well) {
   set("empty", isEmpty() ? { title: filled ? "The desktop has crashed." : "The desktop does not start.", detail: lastError } : null);
 }
 
+/** Parts of the page that crashed, by what they call themselves or by what they complain of. */
+const crashed = new Map();
+const nameOf = (detail) => detail?.id ?? detail?.message;
+
+function tellOfCrashes() {
+  const last = [...crashed.values()].at(-1);
+  set("page", last ? { title: "A part of the desktop has crashed.", detail: [last.message, last.stack].filter(Boolean).join("\n") } : null);
+}
+
+/** A page that does not say when it is well shows it: the words of the crash are gone from it. */
+function lookAtCrashes() {
+  if (!crashed.size) return;
+  const text = document.body?.textContent ?? "";
+  for (const [name, crash] of crashed) {
+    const shown = Boolean(crash.message) && text.includes(crash.message);
+    if (crash.shown && !shown) crashed.delete(name);
+    crash.shown = shown;
+  }
+  tellOfCrashes();
+}
+
 /** Vite tells of broken code in an element of its own, in the way of everything. */
 function takeOverlay(overlay) {
   const text = (name) => overlay.shadowRoot?.querySelector(name)?.textContent?.trim() ?? "";

@@ -57,7 +57,7 @@ function render() {
   write(panel.title, all[0].title);
   write(panel.words, all.slice(1).map((trouble) => trouble.title).join(" "));
   write(panel.detail, [...new Set(all.map((trouble) => trouble.detail).filter(Boolean))].join("\n\n").slice(0, 4000));
-  describeUndo();
+  nameUndo();
 }
 
 function show() {
@@ -77,7 +77,7 @@ function show() {
   card.append(title, words, detail, undoing, acts, said);
   card.addEventListener("keydown", (event) => { if (event.key === "Escape") { event.stopPropagation(); dismiss(); } });
   ground().append(card);
-  panel = { card, title, words, detail, undoing, undo, restart, said, acts, target: null };
+  panel = { card, title, words, detail, undoing, undo, restart, said, acts, target: null, since: Date.now() + ahead };
   // Whoever is typing goes on typing.
   before = document.activeElement;
   if (!before || before === document.body || isDead()) card.focus({ preventScroll: true });
@@ -105,7 +105,7 @@ function renderPill(what) {
   pill = make("div", "", "card pill");
   pill.what = what;
   pill.setAttribute("role", "status");
-  pill.append(make("i"), what === "ready" ? "The desktop is ready" : "The desktop is starting");
+  pill.append(make("i"), `The desktop is ${what}`);
   if (what === "ready") pill.append(button("Switch", () => location.reload(), "first"));
   ground().append(pill);
 }

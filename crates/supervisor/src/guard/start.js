@@ -12,10 +12,21 @@ addEventListener("unhandledrejection", ({ reason: why }) => {
 });
 for (const place of [window, document]) {
   place.addEventListener("nacre:trouble", ({ detail }) => {
-    set("page", { title: "A part of the desktop has crashed.", detail: [detail?.message, detail?.stack].filter(Boolean).join("\n") });
+    const name = nameOf(detail);
+    // One that is drawn anew may crash a last time on its way to being well.
+    const { shown = false } = crashed.get(name) ?? {};
+    crashed.set(name, { message: detail?.message, stack: detail?.stack, shown });
+    tellOfCrashes();
     soon();
   });
-  place.addEventListener("nacre:well", () => set("page", null));
+  // Of one part, when it says which. Whether all else is well is looked at, and not taken from the page.
+  place.addEventListener("nacre:well", ({ detail }) => {
+    const name = nameOf(detail);
+    if (name === undefined) crashed.clear();
+    else crashed.delete(name);
+    tellOfCrashes();
+    soon(0);
+  });
 }
 for (const type of ["keydown", "pointerdown"]) addEventListener(type, (event) => { if (!event.composedPath().includes(host)) touched = true; }, true);
 document.addEventListener("visibilitychange", () => { if (!document.hidden) { listen(); soon(); } });

@@ -20,18 +20,21 @@ function who({ cause, authors }) {
 
 const isOwn = ({ authors }) => authors.length > 0 && authors.every(({ kind, line }) => kind === "command" && own.includes(line.trim()));
 
-/** The newest change that stands, of what is broken if that is known; with what the desktop's own processes
+/** The newest change that stands, of the desktop or of what runs it; with what the desktop's own processes
     wrote since, such as files that they made again. */
 async function findTarget() {
-  const within = current()[0]?.file === "nacre.toml" ? "nacre.toml" : directory;
-  for (const query of [`limit=20&path=${encodeURIComponent(within)}`, "limit=20"]) {
-    const { checkpoints } = await ask(`supervisor/history?${query}`);
-    const standing = checkpoints.filter(({ cause, undone }) => !undone && ["change", "restore"].includes(cause.kind));
-    const index = standing.findIndex((checkpoint) => !isOwn(checkpoint));
-    if (index >= 0) return { ...standing[index], all: standing.slice(0, index + 1).map(({ id }) => id) };
-    if (standing.length > 0) return { ...standing[0], all: [standing[0].id] };
-  }
-  return null;
+  const places = current()[0]?.file === "nacre.toml" ? ["nacre.toml"] : [directory, "nacre.toml"];
+  const pages = await Promise.all(places.map((place) => ask(`supervisor/history?limit=20&path=${encodeURIComponent(place)}`)));
+  const found = new Map(pages.flatMap(({ checkpoints }) => checkpoints.map((checkpoint) => [checkpoint.id, checkpoint])));
+  const newest = [...found.values()].sort((one, other) => other.id - one.id);
+  return choose(newest) ?? choose((await ask("supervisor/history?limit=20")).checkpoints);
+}
+
+function choose(checkpoints) {
+  const standing = checkpoints.filter(({ cause, undone }) => !undone && ["change", "restore"].includes(cause.kind));
+  const index = standing.findIndex((checkpoint) => !isOwn(checkpoint));
+  if (index >= 0) return { ...standing[index], all: standing.slice(0, index + 1).map(({ id }) => id) };
+  return standing.length > 0 ? { ...standing[0], all: [standing[0].id] } : null;
 }
 
 const NOTHING = "There is nothing to undo.";
@@ -53,6 +56,14 @@ async function describeUndo() {
   panel.target = target;
   panel.undo.disabled = words === NOTHING;
   write(panel.undoing, words);
+}
+
+/** One that was recorded just before something broke is what broke it: what comes later may be what mends it. */
+function nameUndo() {
+  const isKnown = panel.target?.time > panel.since - 2 * SETTLES;
+  if (!isKnown) { describeUndo(); return; }
+  unnamed = performance.now();
+  soon(400);
 }
 
 /** Which one is known in a moment; until then it is the last. */
@@ -93,6 +104,7 @@ async function carryOut(words, work) {
       // Stays as it is until the page is gone.
       if ((dead || isDead()) && reload()) return;
       troubles.clear();
+      crashed.clear();
       dismissed.clear();
     } else write(mine.said, "It is still not well. Undo one more, or open Rescue.");
   } catch (error) {
@@ -100,6 +112,7 @@ async function carryOut(words, work) {
   }
   busy = false;
   enable(true);
+  mine.target = null;
   render();
   soon();
 }

@@ -15,4 +15,5 @@ mod proxy;
 mod table;
 
 pub use http::router;
+pub(crate) use owners::holders;
 pub(crate) use proxy::{Mounted, answer};

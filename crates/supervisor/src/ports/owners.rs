@@ -8,7 +8,7 @@ use std::path::Path;
 
 use nacre_wire::ports::PortProcess;
 
-use super::table::Listening;
+use super::table::{self, Listening};
 use crate::files::identity::act_as;
 use crate::users;
 
@@ -32,6 +32,13 @@ pub(super) fn find(sockets: &[Listening]) -> HashMap<u64, PortProcess> {
         }
     }
     found
+}
+
+/// Who takes connections on a port, with the user of each. One that cannot be known is left out.
+pub(crate) fn holders(port: u16) -> Vec<(u32, PortProcess)> {
+    let sockets: Vec<_> = table::read().into_iter().filter(|socket| socket.port == port).collect();
+    let mut owners = find(&sockets);
+    sockets.iter().filter_map(|socket| Some((socket.uid, owners.remove(&socket.inode)?))).collect()
 }
 
 fn processes() -> Vec<i32> {
@@ -64,7 +71,6 @@ fn name_of(pid: i32) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ports::table;
 
     #[test]
     fn the_process_that_listens_is_named() {
@@ -76,5 +82,8 @@ mod tests {
         let process = &found[&sockets[0].inode];
         assert_eq!(process.pid, i32::try_from(std::process::id()).unwrap());
         assert!(!process.name.is_empty());
+        assert_eq!(holders(port), [(sockets[0].uid, process.clone())]);
+        drop(listener);
+        assert_eq!(holders(port), []);
     }
 }

@@ -6,6 +6,7 @@
 
 use std::collections::BTreeMap;
 use std::path::{Component, Path, PathBuf};
+use std::time::Duration;
 
 use nacre_wire::processes::{ConfigError, RUNTIME};
 use nacre_wire::{ApiError, ErrorKind};
@@ -13,6 +14,7 @@ use serde::Deserialize;
 use serde::de::value::MapAccessDeserializer;
 use serde::de::{Deserializer, MapAccess, Unexpected, Visitor};
 
+use super::policy::Rules;
 use crate::files::root::Root;
 use crate::files::{identity, open_to_read};
 use crate::users::User;
@@ -41,6 +43,8 @@ pub(crate) struct Spec {
     #[serde(default)]
     pub(crate) restart: Restart,
     #[serde(default)]
+    pub(crate) start_timeout: StartTimeout,
+    #[serde(default)]
     pub(crate) directory: Directory,
     #[serde(default)]
     pub(crate) environment: BTreeMap<Variable, Value>,
@@ -66,6 +70,28 @@ pub(crate) enum Restart {
     Always,
     OnFailure,
     Never,
+}
+
+/// How many seconds a start may take.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(try_from = "i64")]
+pub(crate) struct StartTimeout(pub(crate) u16);
+
+impl Default for StartTimeout {
+    fn default() -> Self {
+        Self(60)
+    }
+}
+
+impl TryFrom<i64> for StartTimeout {
+    type Error = String;
+
+    fn try_from(number: i64) -> Result<Self, String> {
+        match u16::try_from(number) {
+            Ok(seconds) if (1..=3600).contains(&seconds) => Ok(Self(seconds)),
+            _ => Err(format!("{number} is no start_timeout: it goes from 1 to 3600 seconds")),
+        }
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
@@ -293,9 +319,15 @@ impl Spec {
         Ok(())
     }
 
+    pub(crate) fn rules(&self) -> Rules {
+        let patience = Duration::from_secs(self.start_timeout.0.into());
+        Rules { restart: self.restart, patience }
+    }
+
     /// Whether the same process would run with the other one.
     pub(crate) fn runs_the_same(&self, other: &Self) -> bool {
-        *self == Self { restart: self.restart, guard: self.guard, ..other.clone() }
+        let Self { restart, start_timeout, guard, .. } = *self;
+        *self == Self { restart, start_timeout, guard, ..other.clone() }
     }
 }
 
@@ -338,6 +370,7 @@ mod tests {
             port = 5173
             ready = "/"
             restart = "on-failure"
+            start_timeout = 300
             directory = "./shell/"
             [runtime.environment]
             NODE_ENV = "development"
@@ -350,9 +383,11 @@ mod tests {
         let runtime = &config.processes[RUNTIME];
         assert_eq!(runtime.port, Some(Port(5173)));
         assert_eq!(runtime.directory.0, Path::new("shell"));
-        assert_eq!(runtime.restart, Restart::OnFailure);
+        let patience = Duration::from_secs(300);
+        assert_eq!(runtime.rules(), Rules { restart: Restart::OnFailure, patience });
         assert_eq!(runtime.environment[&Variable("NODE_ENV".into())].0, "development");
         let worker = &config.processes["worker"];
+        assert_eq!(worker.rules().patience, Duration::from_secs(60));
         assert_eq!(worker.command, Command::Words(vec!["python3".into(), "worker.py".into()]));
         assert_eq!(parse(b"").unwrap(), Config::default());
     }
@@ -377,6 +412,8 @@ mod tests {
             ("\n[process.a]\ncommand = \"a\"\nport = 1\nguard = true\n", 2),
             ("\n[process.a]\ncommand = \"a\"\nport = 1\nper_mount = true\n", 2),
             ("[runtime]\nport = 1\n", 1),
+            ("[runtime]\ncommand = \"a\"\nstart_timeout = 0\n", 3),
+            ("[runtime]\ncommand = \"a\"\nstart_timeout = 3601\n", 3),
         ];
         for (text, line) in cases {
             assert_eq!(fault(text).0, Some(line), "{text}: {}", fault(text).1);
@@ -416,6 +453,7 @@ mod tests {
         let other = parse(b"[runtime]\ncommand = \"b\"").unwrap();
         let mut guarded = two.processes[RUNTIME].clone();
         guarded.guard = true;
+        guarded.start_timeout = StartTimeout(5);
         assert!(two.processes[RUNTIME].runs_the_same(&guarded));
         guarded.per_mount = true;
         assert!(!two.processes[RUNTIME].runs_the_same(&guarded));

@@ -2,7 +2,7 @@
 //!
 //! A dev server sees changed files by itself, so one that runs is left alone, unless what it read
 //! only once was changed: what it depends on. One that is down was perhaps down because of the
-//! very files that are right again.
+//! very files that are right again, and one that is starting may hang on them for ever.
 
 use std::path::{Component, Path};
 
@@ -29,8 +29,6 @@ const DEPENDENCIES: &str = "node_modules";
 pub(crate) enum Impact {
     None,
     Restart,
-    /// It is on its way up already; whether it gets there is to be waited for.
-    Await,
 }
 
 /// `directory` and `paths` are relative to the workspace.
@@ -49,12 +47,11 @@ pub(crate) fn impact<'a>(
     }
     match state {
         _ if !touched => Impact::None,
-        ProcessState::BackingOff | ProcessState::CrashLooping | ProcessState::Failed => {
-            Impact::Restart
-        }
+        ProcessState::Starting
+        | ProcessState::BackingOff
+        | ProcessState::CrashLooping
+        | ProcessState::Failed => Impact::Restart,
         ProcessState::Ready if dependencies => Impact::Restart,
-        ProcessState::Starting if dependencies => Impact::Restart,
-        ProcessState::Starting => Impact::Await,
         ProcessState::Ready
         | ProcessState::Stopped
         | ProcessState::Stopping
@@ -91,8 +88,13 @@ mod tests {
     }
 
     #[test]
-    fn one_that_is_down_is_restarted_for_anything_of_its_own() {
-        for state in [ProcessState::BackingOff, ProcessState::CrashLooping, ProcessState::Failed] {
+    fn one_that_is_not_up_is_restarted_for_anything_of_its_own() {
+        for state in [
+            ProcessState::Starting,
+            ProcessState::BackingOff,
+            ProcessState::CrashLooping,
+            ProcessState::Failed,
+        ] {
             check(state, "shell", &["shell/src/main.ts"], Impact::Restart);
             check(state, "shell", &["other/x"], Impact::None);
             check(state, "", &["x"], Impact::Restart);
@@ -100,9 +102,8 @@ mod tests {
     }
 
     #[test]
-    fn what_was_stopped_stays_so_and_what_starts_is_waited_for() {
+    fn what_was_stopped_stays_so() {
         check(ProcessState::Stopped, "", &["package.json"], Impact::None);
-        check(ProcessState::Starting, "", &["x"], Impact::Await);
-        check(ProcessState::Starting, "", &["package.json"], Impact::Restart);
+        check(ProcessState::Stopping, "", &["package.json"], Impact::None);
     }
 }

@@ -15,6 +15,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::config::{Config, FILE, Spec};
 use super::impact::{Impact, impact};
+use super::leftover::Mark;
 use super::log::Log;
 use super::mount::Mount;
 use super::policy::{self, Action};
@@ -159,6 +160,10 @@ impl Manager {
         for name in self.names() {
             self.apply(&name, policy::Event::Tick);
         }
+        self.end_unused();
+    }
+
+    fn end_unused(&mut self) {
         let now = Instant::now();
         let is_idle = |process: &Process| process.usage.idle_at(self.idle, now) <= now;
         let mounted = self.mounted().filter(|(_, process)| is_idle(process));
@@ -235,7 +240,7 @@ impl Manager {
             Some(process) => {
                 let back = std::mem::take(&mut process.leaving);
                 let same = process.spec.runs_the_same(&spec);
-                process.policy.restart = spec.restart;
+                process.policy.rules = spec.rules();
                 if *process.spec != spec {
                     process.spec = Arc::new(spec);
                 }
@@ -290,11 +295,12 @@ impl Manager {
                 state => impact(state, &process.spec.directory.0, paths),
             };
             match impact {
-                Impact::None => continue,
-                Impact::Await => {}
-                Impact::Restart => self.apply(&name, policy::Event::Restart),
+                Impact::None => {}
+                Impact::Restart => {
+                    self.apply(&name, policy::Event::Restart);
+                    awaited.extend(self.awaited(&name));
+                }
             }
-            awaited.extend(self.awaited(&name));
         }
         awaited
     }
@@ -331,8 +337,7 @@ impl Manager {
                 self.publish(name);
             }
             News::Ended(end) => {
-                let outcome = end.outcome;
-                process.ended(end);
+                let outcome = process.ended(end);
                 self.apply(name, policy::Event::Ended(outcome));
             }
         }
@@ -344,6 +349,10 @@ impl Manager {
         match process.policy.on(event, now, chance()) {
             Action::Nothing => {}
             Action::End => process.end.cancel(),
+            Action::GiveUp => {
+                process.log.note(&process.late());
+                process.end.cancel();
+            }
             Action::Start => self.start(name),
         }
         self.publish(name);
@@ -352,10 +361,12 @@ impl Manager {
     fn start(&mut self, name: &str) {
         let Some(process) = self.processes.get_mut(name) else { return };
         process.prepare();
+        let mark = Mark::new(name, self.events.run());
         let run = Run {
             name: name.to_owned(),
             number: process.policy.runs,
-            request: request(name, process, &self.workspace),
+            request: request(name, process, &self.workspace, &mark),
+            mark,
             probe: probe(process),
             listeners: self.events.clients(),
             log: Arc::clone(&process.log),

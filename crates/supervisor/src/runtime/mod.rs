@@ -15,6 +15,7 @@ mod clock;
 mod config;
 mod http;
 mod impact;
+mod leftover;
 mod log;
 mod manager;
 mod mount;

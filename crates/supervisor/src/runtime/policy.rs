@@ -8,6 +8,8 @@
 //!    │ ended           │             crash-looping│
 //! stopping ◀── stop ───┴───────────── failed ◀────┘ (when it is not to be restarted)
 //! ```
+//! One that is starting for too long is overdue: it is ended, and that counts as an end of its own.
+//!
 //! Time is a duration since any fixed moment, and chance a number from 0 to 1, both given.
 
 use std::collections::VecDeque;
@@ -28,9 +30,17 @@ const STABLE: Duration = Duration::from_secs(30);
 /// How much longer than planned a wait may be, so that what fell together rises apart.
 const JITTER: f64 = 0.25;
 
+/// What the file says about starting and starting again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Rules {
+    pub(crate) restart: Restart,
+    /// How long a start may take.
+    pub(crate) patience: Duration,
+}
+
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Policy {
-    pub(crate) restart: Restart,
+    pub(crate) rules: Rules,
     phase: Phase,
     /// The last ends nobody asked for, oldest first.
     ends: VecDeque<Duration>,
@@ -44,10 +54,22 @@ pub(crate) struct Policy {
 #[derive(Debug, Clone, PartialEq)]
 enum Phase {
     Stopped,
-    Starting { since: Duration },
-    Ready { since: Duration },
-    Stopping { then: Then },
-    Waiting { until: Duration },
+    Starting {
+        since: Duration,
+    },
+    /// It took too long and is being ended.
+    Overdue {
+        since: Duration,
+    },
+    Ready {
+        since: Duration,
+    },
+    Stopping {
+        then: Then,
+    },
+    Waiting {
+        until: Duration,
+    },
     Failed,
 }
 
@@ -84,12 +106,14 @@ pub(crate) enum Action {
     Start,
     /// End the one that runs; its end comes as [`Event::Ended`].
     End,
+    /// The same, because it is not ready in time.
+    GiveUp,
 }
 
 impl Policy {
-    pub(crate) fn new(restart: Restart) -> Self {
+    pub(crate) fn new(rules: Rules) -> Self {
         Self {
-            restart,
+            rules,
             phase: Phase::Stopped,
             ends: VecDeque::new(),
             streak: 0,
@@ -102,7 +126,7 @@ impl Policy {
     pub(crate) fn state(&self) -> ProcessState {
         match self.phase {
             Phase::Stopped => ProcessState::Stopped,
-            Phase::Starting { .. } => ProcessState::Starting,
+            Phase::Starting { .. } | Phase::Overdue { .. } => ProcessState::Starting,
             Phase::Ready { .. } => ProcessState::Ready,
             Phase::Stopping { .. } => ProcessState::Stopping,
             Phase::Waiting { .. } if self.looping => ProcessState::CrashLooping,
@@ -111,12 +135,30 @@ impl Policy {
         }
     }
 
+    pub(crate) fn is_overdue(&self) -> bool {
+        matches!(self.phase, Phase::Overdue { .. })
+    }
+
+    /// How often in a row it ended and nobody asked for that.
+    pub(crate) fn streak(&self) -> u32 {
+        self.streak
+    }
+
+    /// When the next try is due.
+    pub(crate) fn next_try(&self) -> Option<Duration> {
+        match self.phase {
+            Phase::Waiting { until } => Some(until),
+            _ => None,
+        }
+    }
+
     /// When the next [`Event::Tick`] is wanted.
     pub(crate) fn due(&self) -> Option<Duration> {
         match self.phase {
             Phase::Waiting { until } => Some(until),
+            Phase::Starting { since } => Some(since + self.rules.patience),
             Phase::Stopped
-            | Phase::Starting { .. }
+            | Phase::Overdue { .. }
             | Phase::Ready { .. }
             | Phase::Stopping { .. }
             | Phase::Failed => None,
@@ -131,6 +173,7 @@ impl Policy {
             Event::Changed => match self.phase {
                 Phase::Stopped | Phase::Stopping { then: Then::Rest } => Action::Nothing,
                 Phase::Starting { .. }
+                | Phase::Overdue { .. }
                 | Phase::Ready { .. }
                 | Phase::Stopping { then: Then::Start }
                 | Phase::Waiting { .. }
@@ -143,10 +186,15 @@ impl Policy {
                 Action::Nothing
             }
             Event::Ended(outcome) => self.ended(outcome, now, chance),
+            Event::Tick if self.due().is_none_or(|due| due > now) => Action::Nothing,
             Event::Tick => match self.phase {
-                Phase::Waiting { until } if until <= now => {
+                Phase::Waiting { .. } => {
                     self.restarts += 1;
                     self.begin(now)
+                }
+                Phase::Starting { since } => {
+                    self.phase = Phase::Overdue { since };
+                    Action::GiveUp
                 }
                 _ => Action::Nothing,
             },
@@ -160,7 +208,7 @@ impl Policy {
                 self.phase = Phase::Stopping { then: Then::Start };
                 Action::Nothing
             }
-            Phase::Starting { .. } | Phase::Ready { .. } => Action::Nothing,
+            Phase::Starting { .. } | Phase::Overdue { .. } | Phase::Ready { .. } => Action::Nothing,
         }
     }
 
@@ -170,7 +218,7 @@ impl Policy {
                 self.phase = Phase::Stopping { then: Then::Rest };
                 Action::End
             }
-            Phase::Stopping { .. } => {
+            Phase::Overdue { .. } | Phase::Stopping { .. } => {
                 self.phase = Phase::Stopping { then: Then::Rest };
                 Action::Nothing
             }
@@ -187,7 +235,7 @@ impl Policy {
                 self.phase = Phase::Stopping { then: Then::Start };
                 Action::End
             }
-            Phase::Stopping { .. } => {
+            Phase::Overdue { .. } | Phase::Stopping { .. } => {
                 self.phase = Phase::Stopping { then: Then::Start };
                 Action::Nothing
             }
@@ -196,8 +244,10 @@ impl Policy {
     }
 
     fn ended(&mut self, outcome: Outcome, now: Duration, chance: f64) -> Action {
-        let since = match self.phase {
-            Phase::Starting { since } | Phase::Ready { since } => since,
+        let stable = match self.phase {
+            // A start that came to nothing is nothing that was well for long.
+            Phase::Starting { .. } | Phase::Overdue { .. } => false,
+            Phase::Ready { since } => now.saturating_sub(since) >= STABLE,
             Phase::Stopping { then: Then::Start } => return self.begin_afresh(now),
             Phase::Stopping { then: Then::Rest } => {
                 self.phase = Phase::Stopped;
@@ -205,9 +255,12 @@ impl Policy {
             }
             Phase::Stopped | Phase::Waiting { .. } | Phase::Failed => return Action::Nothing,
         };
-        self.phase = match (self.restart, outcome) {
+        if stable {
+            self.forget();
+        }
+        self.phase = match (self.rules.restart, outcome) {
             (Restart::Always, _) | (Restart::OnFailure, Outcome::Badly) => {
-                Phase::Waiting { until: now + self.wait(since, now, chance) }
+                Phase::Waiting { until: now + self.wait(now, chance) }
             }
             (Restart::OnFailure | Restart::Never, Outcome::Well) => Phase::Stopped,
             (Restart::Never, Outcome::Badly) => Phase::Failed,
@@ -216,10 +269,7 @@ impl Policy {
     }
 
     /// How long to wait after this end.
-    fn wait(&mut self, since: Duration, now: Duration, chance: f64) -> Duration {
-        if now.saturating_sub(since) >= STABLE {
-            self.forget();
-        }
+    fn wait(&mut self, now: Duration, chance: f64) -> Duration {
         self.ends.push_back(now);
         self.ends.retain(|end| now.saturating_sub(*end) <= LOOP_SPAN);
         while self.ends.len() > LOOP_ENDS {
@@ -261,10 +311,16 @@ mod tests {
         Duration::from_millis(ms)
     }
 
+    const PATIENCE: Duration = Duration::from_secs(60);
+
     fn started(restart: Restart) -> Policy {
-        let mut policy = Policy::new(restart);
+        let mut policy = idle(restart);
         assert_eq!(policy.on(Event::Start, at(0), 0.0), Action::Start);
         policy
+    }
+
+    fn idle(restart: Restart) -> Policy {
+        Policy::new(Rules { restart, patience: PATIENCE })
     }
 
     /// Ends it at `now` and returns how long it then waits.
@@ -366,7 +422,7 @@ mod tests {
 
     #[test]
     fn a_change_restarts_what_is_meant_to_run_and_only_that() {
-        let mut stopped = Policy::new(Restart::Always);
+        let mut stopped = idle(Restart::Always);
         assert_eq!(stopped.on(Event::Changed, at(1), 0.0), Action::Nothing);
         let mut failed = started(Restart::Never);
         failed.on(BAD, at(1), 0.0);
@@ -375,8 +431,54 @@ mod tests {
     }
 
     #[test]
+    fn a_start_that_takes_too_long_is_an_end_of_its_own() {
+        let mut policy = started(Restart::Always);
+        assert_eq!(policy.due(), Some(PATIENCE));
+        assert_eq!(policy.on(Event::Tick, PATIENCE - at(1), 0.0), Action::Nothing);
+        let mut waits = Vec::new();
+        let mut now = at(0);
+        for _ in 0..3 {
+            now += PATIENCE;
+            assert_eq!(policy.on(Event::Tick, now, 0.0), Action::GiveUp);
+            assert_eq!((policy.state(), policy.due()), (ProcessState::Starting, None));
+            // Too late.
+            assert_eq!(policy.on(Event::Ready, now, 0.0), Action::Nothing);
+            let wait = end_at(&mut policy, now, 0.0);
+            waits.push(wait.as_millis());
+            now += wait;
+            assert_eq!(policy.on(Event::Tick, now, 0.0), Action::Start);
+        }
+        // However long it took, it was never well.
+        assert_eq!((waits, policy.streak()), (vec![250, 500, 1000], 3));
+
+        let mut never = started(Restart::Never);
+        never.on(Event::Tick, PATIENCE, 0.0);
+        never.on(BAD, PATIENCE, 0.0);
+        assert_eq!(never.state(), ProcessState::Failed);
+    }
+
+    #[test]
+    fn what_is_asked_for_while_a_late_start_is_ended_is_done() {
+        let late = || {
+            let mut policy = started(Restart::Always);
+            policy.on(Event::Tick, PATIENCE, 0.0);
+            policy
+        };
+        for event in [Event::Restart, Event::Changed] {
+            let mut policy = late();
+            assert_eq!(policy.on(event, PATIENCE, 0.0), Action::Nothing, "{event:?}");
+            assert_eq!(policy.on(BAD, PATIENCE, 0.0), Action::Start, "{event:?}");
+            assert_eq!(policy.streak(), 0, "{event:?}");
+        }
+        let mut policy = late();
+        assert_eq!(policy.on(Event::Stop, PATIENCE, 0.0), Action::Nothing);
+        policy.on(BAD, PATIENCE, 0.0);
+        assert_eq!(policy.state(), ProcessState::Stopped);
+    }
+
+    #[test]
     fn an_end_that_comes_late_changes_nothing() {
-        let mut policy = Policy::new(Restart::Always);
+        let mut policy = idle(Restart::Always);
         assert_eq!(policy.on(BAD, at(1), 0.0), Action::Nothing);
         assert_eq!(policy.on(Event::Ready, at(1), 0.0), Action::Nothing);
         assert_eq!(policy.state(), ProcessState::Stopped);

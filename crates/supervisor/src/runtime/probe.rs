@@ -34,6 +34,13 @@ pub(crate) enum Probe {
 }
 
 impl Probe {
+    pub(crate) fn port(&self) -> Option<u16> {
+        match self {
+            Self::Staying => None,
+            Self::Port(port) | Self::Path(port, _) => Some(*port),
+        }
+    }
+
     /// Returns when the process is up.
     pub(crate) async fn until_up(&self) {
         let begun = Instant::now();

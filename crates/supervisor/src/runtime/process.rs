@@ -11,7 +11,7 @@ use super::clock::now_ms;
 use super::config::{Command, Spec};
 use super::log::Log;
 use super::mount::Mount;
-use super::policy::Policy;
+use super::policy::{Outcome, Policy};
 use super::probe::free_port;
 use super::run::End;
 use super::usage::Usage;
@@ -38,7 +38,7 @@ pub(crate) struct Process {
 
 impl Process {
     pub(crate) fn new(spec: Spec, mount: Mount) -> Self {
-        let policy = Policy::new(spec.restart);
+        let policy = Policy::new(spec.rules());
         Self {
             port: spec.port.map(|port| port.0),
             mount,
@@ -71,10 +71,32 @@ impl Process {
         Some(format!("{}{}", self.mount.prefix(), path.0))
     }
 
-    pub(crate) fn ended(&mut self, end: End) {
+    /// Returns what that means. One that was ended because it was late has not ended well.
+    pub(crate) fn ended(&mut self, end: End) -> Outcome {
+        let end = match self.policy.is_overdue() {
+            true => End { outcome: Outcome::Badly, reason: self.late(), ..end },
+            false => end,
+        };
+        let outcome = end.outcome;
         self.pid = None;
         self.deaf = false;
         self.last_end = Some(end);
+        outcome
+    }
+
+    /// Why its start was given up.
+    pub(crate) fn late(&self) -> String {
+        let seconds = self.policy.rules.patience.as_secs();
+        format!("was not ready within {seconds} s: {}", self.not_yet())
+    }
+
+    /// What is missing for it to be ready.
+    fn not_yet(&self) -> String {
+        match (self.port, self.ready_path()) {
+            (None, _) => "it has only just been started".to_owned(),
+            (Some(port), None) => format!("nothing listens on port {port} yet"),
+            (Some(port), Some(path)) => format!("{path} on port {port} does not answer yet"),
+        }
     }
 
     /// Notes when the state changed.
@@ -89,7 +111,7 @@ impl Process {
     /// `now` is the policy's time.
     pub(crate) fn info(&self, name: &str, workspace: &Path, now: Duration) -> ProcessInfo {
         let state = self.policy.state();
-        let next_try = self.policy.due().map(|due| {
+        let next_try = self.policy.next_try().map(|due| {
             let wait = due.saturating_sub(now).as_millis();
             now_ms().saturating_add(u64::try_from(wait).unwrap_or(u64::MAX))
         });
@@ -102,6 +124,7 @@ impl Process {
             pid: self.pid,
             exit_code: self.last_end.as_ref().and_then(|end| end.exit_code),
             restarts: self.policy.restarts,
+            ends_in_a_row: u64::from(self.policy.streak()),
             run: self.policy.runs,
             next_try,
             command: match &self.spec.command {
@@ -117,11 +140,8 @@ impl Process {
     fn reason(&self, state: ProcessState) -> Option<String> {
         let ended = || self.last_end.as_ref().map(|end| end.reason.clone());
         match state {
-            ProcessState::Starting => Some(match (self.port, self.ready_path()) {
-                (None, _) => "it has only just been started".to_owned(),
-                (Some(port), None) => format!("nothing listens on port {port} yet"),
-                (Some(port), Some(path)) => format!("{path} on port {port} does not answer yet"),
-            }),
+            ProcessState::Starting if self.policy.is_overdue() => Some(self.late()),
+            ProcessState::Starting => Some(self.not_yet()),
             ProcessState::Ready if self.deaf => {
                 Some(format!("{} no longer answers", self.ready_path().unwrap_or_default()))
             }

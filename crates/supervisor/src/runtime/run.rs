@@ -10,6 +10,7 @@ use tokio::time::{MissedTickBehavior, interval};
 use tokio_util::sync::CancellationToken;
 
 use super::config::Command;
+use super::leftover::{self, Mark};
 use super::log::Log;
 use super::manager::Message;
 use super::policy::Outcome;
@@ -41,6 +42,8 @@ pub(crate) struct End {
 pub(crate) struct Run {
     pub(crate) name: String,
     pub(crate) number: u64,
+    /// Of all runs of this process.
+    pub(crate) mark: Mark,
     pub(crate) request: ExecRequest,
     pub(crate) probe: Probe,
     pub(crate) log: Arc<Log>,
@@ -55,7 +58,8 @@ pub(crate) struct Run {
 impl Run {
     /// Has to be awaited to the end: nobody else looks after the process.
     pub(crate) async fn live(self) {
-        let end = match self.commands.serve(&self.request).await {
+        let held = self.make_room().await;
+        let mut end = match self.commands.serve(&self.request).await {
             Ok(service) => {
                 self.log.note(&format!("started as process {}", service.pid()));
                 self.tell(News::Started { pid: service.pid() }).await;
@@ -66,8 +70,21 @@ impl Run {
                 End { outcome: Outcome::Badly, exit_code: None, reason }
             }
         };
+        if let (Outcome::Badly, Some(held)) = (end.outcome, held) {
+            end.reason = format!("{}; {held}", end.reason);
+        }
         self.log.note(&end.reason);
         self.tell(News::Ended(end)).await;
+    }
+
+    /// Sees to it that the port is free of earlier runs. Says so when somebody else has it, which may be
+    /// meant so: the command may be one that only waits.
+    async fn make_room(&self) -> Option<String> {
+        let port = self.probe.port()?;
+        let holder = leftover::clear(port, &self.mark, &self.log).await?;
+        let held = format!("port {port} is held by process {} ({})", holder.pid, holder.name);
+        self.log.note(&held);
+        Some(held)
     }
 
     async fn attend(&self, mut service: Service) -> Exit {
@@ -131,7 +148,7 @@ fn end_of(exit: &Exit) -> End {
 }
 
 /// How a process is started as what `nacre.toml` says of it.
-pub(crate) fn request(name: &str, process: &Process, workspace: &Path) -> ExecRequest {
+pub(crate) fn request(name: &str, process: &Process, workspace: &Path, mark: &Mark) -> ExecRequest {
     let spec = &process.spec;
     let (shell, argv) = match &spec.command {
         Command::Shell(text) => (Some(text.clone()), Vec::new()),
@@ -144,6 +161,8 @@ pub(crate) fn request(name: &str, process: &Process, workspace: &Path) -> ExecRe
     let own = port.clone().into_iter().chain(base.clone());
     // What tells one instance from another is not for the file to say.
     let instance = port.into_iter().chain(base).filter(|_| !process.mount.is_root());
+    let (marked, by) = mark.variable();
+    let instance = instance.chain([(marked, Some(by))]);
     ExecRequest {
         argv,
         shell,

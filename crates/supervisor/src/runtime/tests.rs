@@ -182,6 +182,24 @@ async fn an_app_that_was_broken_by_a_file_is_up_again_when_the_file_is_back() {
 }
 
 #[tokio::test]
+async fn an_app_that_hangs_while_it_starts_is_started_anew_by_an_undo() {
+    let (app, config) = listening("directory = \"app\"");
+    let config = config.replace("exec sleep 1000", ". ./main");
+    // Nothing listens until the file is right.
+    drop(app);
+    let port = config.split("port = ").nth(1).unwrap().split('\n').next().unwrap();
+    let files = [("nacre.toml", config.as_str()), ("app/main", "while :; do sleep 1; done")];
+    let sandbox = Sandbox::with(&files).await;
+    sandbox.until("runtime", ProcessState::Starting).await;
+    assert_eq!(sandbox.restore(&[("other", "1")]).await, [], "none of its own");
+
+    let server = format!("exec python3 -m http.server --bind 127.0.0.1 {port}");
+    assert_eq!(sandbox.restore(&[("app/main", &server)]).await, [ready("runtime")]);
+    assert_eq!(sandbox.run("runtime"), 2);
+    sandbox.end().await;
+}
+
+#[tokio::test]
 async fn an_app_that_runs_is_restarted_only_for_what_it_read_once() {
     let config = "[runtime]\ncommand = \"exec sleep 1000\"\ndirectory = \"app\"\n";
     let sandbox = Sandbox::with(&[("nacre.toml", config), ("app/a.js", "")]).await;

@@ -105,6 +105,7 @@ mod tests {
             pid: None,
             exit_code: Some(1),
             restarts: 5,
+            ends_in_a_row: 0,
             run: 6,
             next_try: None,
             command: "npm run \"dev\"".into(),
