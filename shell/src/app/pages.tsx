@@ -1,8 +1,9 @@
 // Every page of the desktop: its address, its name, its key and what shows it. Pages load on demand.
 
-import { lazy, type ComponentType } from "react";
+import type { ComponentType } from "react";
 import { Chat } from "../pages/chat/chat";
 import type { IconName } from "../ui/icons";
+import { onDemand } from "./on-demand";
 
 export interface Page {
   id: string;
@@ -17,14 +18,14 @@ export interface Page {
 
 export const PAGES: readonly Page[] = [
   { id: "chat", name: "Chat", icon: "chat", key: "c", first: true, show: Chat },
-  { id: "files", name: "Files", icon: "files", key: "f", first: true, show: lazy(() => import("../pages/files/files")) },
-  { id: "timeline", name: "Timeline", icon: "timeline", key: "t", first: true, show: lazy(() => import("../pages/timeline/timeline")) },
-  { id: "terminal", name: "Terminal", icon: "terminal", key: "s", first: true, show: lazy(() => import("../pages/terminal/terminal")) },
-  { id: "roles", name: "Live and dev", icon: "roles", key: "r", show: lazy(() => import("../pages/roles/roles")) },
-  { id: "runs", name: "Runs", icon: "runs", key: "u", show: lazy(() => import("../pages/runs/runs")) },
-  { id: "usage", name: "Spending", icon: "usage", key: "m", show: lazy(() => import("../pages/usage/usage")) },
-  { id: "network", name: "Network", icon: "network", key: "n", show: lazy(() => import("../pages/network/network")) },
-  { id: "settings", name: "Settings", icon: "settings", key: ",", show: lazy(() => import("../pages/settings/settings")) },
+  { id: "files", name: "Files", icon: "files", key: "f", first: true, show: onDemand(() => import("../pages/files/files")) },
+  { id: "timeline", name: "Timeline", icon: "timeline", key: "t", first: true, show: onDemand(() => import("../pages/timeline/timeline")) },
+  { id: "terminal", name: "Terminal", icon: "terminal", key: "s", first: true, show: onDemand(() => import("../pages/terminal/terminal")) },
+  { id: "roles", name: "Live and dev", icon: "roles", key: "r", show: onDemand(() => import("../pages/roles/roles")) },
+  { id: "runs", name: "Runs", icon: "runs", key: "u", show: onDemand(() => import("../pages/runs/runs")) },
+  { id: "usage", name: "Spending", icon: "usage", key: "m", show: onDemand(() => import("../pages/usage/usage")) },
+  { id: "network", name: "Network", icon: "network", key: "n", show: onDemand(() => import("../pages/network/network")) },
+  { id: "settings", name: "Settings", icon: "settings", key: ",", show: onDemand(() => import("../pages/settings/settings")) },
 ];
 
 export const pageOf = (id: string): Page => PAGES.find((page) => page.id === id) ?? PAGES[0]!;
