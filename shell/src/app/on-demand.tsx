@@ -1,9 +1,9 @@
-// Pages whose code is loaded when they are first shown. React keeps what became of a lazy component for
+// Parts whose code is loaded when they are first shown. React keeps what became of a lazy component for
 // good, and browsers keep what became of an import; a line that fails for a moment is worth neither.
 
 import { lazy, type ComponentType } from "react";
 
-/** The code of a page could not be fetched. */
+/** The code of a part could not be fetched. */
 export class NotLoaded extends Error {
   /** Lets it be asked for again. */
   readonly forget: () => void;
@@ -14,11 +14,7 @@ export class NotLoaded extends Error {
   }
 }
 
-interface Props {
-  rest: string;
-  query: URLSearchParams;
-}
-type Module = { default: ComponentType<Props> };
+type Module<Props> = { default: ComponentType<Props> };
 
 /** Before each further try, in milliseconds. */
 export const PAUSES: readonly number[] = [300, 1000, 2500];
@@ -52,16 +48,16 @@ export async function patiently<T>(load: () => Promise<T>, again: (address: stri
   }
 }
 
-/** A page by what imports it. */
-export function onDemand(load: () => Promise<Module>): ComponentType<Props> {
-  const made = () => lazy(() => patiently(load, (address) => import(/* @vite-ignore */ address) as Promise<Module>).catch(refused));
+/** A component by what imports it. */
+export function onDemand<Props extends object>(load: () => Promise<Module<Props>>): ComponentType<Props> {
+  const made = () => lazy(() => patiently(load, (address) => import(/* @vite-ignore */ address) as Promise<Module<Props>>).catch(refused));
   const forget = () => void (shown = made());
   const refused = (error: unknown): never => {
     throw isNotFetched(error) ? new NotLoaded(error, forget) : error;
   };
   let shown = made();
   return function OnDemand(props: Props) {
-    const Shown = shown;
+    const Shown = shown as ComponentType<Props>;
     return <Shown {...props} />;
   };
 }

@@ -2,5 +2,6 @@
 
 mod agent;
 mod ends;
+mod page;
 mod passing;
 mod refused;
