@@ -9,7 +9,7 @@ test("what could not be fetched is asked for again, at an address that the brows
   const again = (address: string) => (asked.push(address), asked.length < 2 ? Promise.reject(lost()) : Promise.resolve("a page"));
   expect(await patiently(load, again, [0, 0, 0])).toBe("a page");
   expect(load).toHaveBeenCalledTimes(1);
-  expect(asked.every((address) => /^http:\/\/localhost\/src\/pages\/a\.tsx\?t=\d{5,}$/.test(address))).toBe(true);
+  expect(asked.every((address) => /^http:\/\/localhost\/src\/pages\/a\.tsx\?again=\d{5,}$/.test(address))).toBe(true);
 });
 
 test("it ends with what went wrong, and what throws by itself is not tried again", async () => {

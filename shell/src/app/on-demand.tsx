@@ -28,7 +28,9 @@ export function elsewhere(message: string, now: number): string | null {
   const found = /https?:\/\/\S+/.exec(message)?.[0];
   if (!found) return null;
   const url = new URL(found);
-  url.searchParams.set("t", String(now));
+  // `t` is Vite's own, which takes it off where a module speaks of itself: the address that failed.
+  url.searchParams.delete("t");
+  url.searchParams.set("again", String(now));
   return url.href;
 }
 

@@ -8,6 +8,7 @@ import { plain } from "../pages/files/paths";
 import { undoLast } from "../pages/timeline/take-back";
 import { classes, Key } from "../ui/basics";
 import { Icon } from "../ui/icons";
+import { useReturn } from "../ui/overlay";
 import { useOffered, type Command } from "./commands";
 import css from "./palette.module.css";
 import { PAGES } from "./pages";
@@ -39,6 +40,7 @@ const PAUSE = 120;
 
 export function Palette({ open, onClose }: { open: boolean; onClose: () => void }) {
   const dialog = useRef<HTMLDialogElement>(null);
+  useReturn(open, dialog);
   useEffect(() => {
     if (open) dialog.current?.showModal();
   }, [open]);
