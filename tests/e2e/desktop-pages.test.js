@@ -27,6 +27,9 @@ const set = desk({
       "Published, and found again.",
       [undefined, "nacre:edition:", "layer by layer"],
     ),
+    ...script("two changes", [["write_file", { path: "one-step.txt", content: "first\n" }], ["write_file", { path: "other-step.txt", content: "second\n" }]], "Both are there."),
+    ...script("never this", [["write_file", { path: "never.txt", content: "no\n" }]], "As you wish.", ["denied"]),
+    { match: { userMessage: "show me code" }, response: { content: "Here:\n\n```js\nconst sea = 1;\n```\n" } },
     ...script("ask first", [["write_file", { path: "asked.txt", content: "yes\n" }]], "Written, as you allowed."),
   ],
   prepare: (computer) => computer.exec("printf 'one\\ntwo\\nthree\\n' > list.txt; mkdir -p deep/er; echo here > deep/er/note.txt"),
@@ -35,12 +38,18 @@ const set = desk({
 test("the agent works through a list while the connection is lost and comes back, and its turn is undone", async () => {
   const owner = await set.open("#/chat/new");
   owner.expects(/ERR_INTERNET_DISCONNECTED|WebSocket|vite/);
+  const line = await owner.holdsTheLine();
+  await owner.page.reload();
+  await owner.works();
   await owner.says("Please write a poem");
   await owner.reads("0 of 2 done");
-  await owner.context.setOffline(true);
+  await until("events are followed", () => line.open.size > 0);
+  await line.goesDown();
   await new Promise((resolve) => setTimeout(resolve, 1500));
-  await owner.context.setOffline(false);
+  await line.comesBack();
+  assert.ok(line.dropped > 0, "a line was open, and is not any more");
   await owner.reads("The poem is in");
+  await until("events are followed again", () => line.opened > 0);
   await owner.reads(/exit 3/);
   assert.equal(await owner.page.locator('main [class*="prose"]', { hasText: "The poem is in" }).count(), 1, "nothing is told twice");
   await owner.picture("desktop-chat");
@@ -62,6 +71,64 @@ test("in ask mode nothing happens before it is allowed, by the keyboard alone", 
   await question.getByRole("button", { name: /^Allow/ }).press("Enter");
   await owner.reads("Written, as you allowed.");
   assert.equal(String(await set.computer.exec("cat asked.txt")), "yes\n");
+  await owner.leave();
+});
+
+test("what is denied does not happen, and the agent goes on", async () => {
+  const owner = await set.open("#/chat/new");
+  await owner.page.getByRole("button", { name: "Ask", exact: true }).click();
+  await owner.says("Please never this");
+  await owner.page.getByRole("alert", { name: "The agent asks" }).getByRole("button", { name: /^Deny/ }).click();
+  await owner.reads("As you wish.");
+  await owner.reads(/^denied$/);
+  assert.equal(String(await set.computer.exec("ls")).includes("never.txt"), false);
+  await owner.leave();
+});
+
+test("a call unfolds to its lines, one step is undone by itself, and a turn is where a fork begins", async () => {
+  const owner = await set.open("#/chat/new");
+  await owner.says("Make two changes");
+  await owner.reads("Both are there.");
+  await owner.page.getByText(/^This conversation so far:/).first().waitFor();
+  assert.match(await owner.page.locator('main [class*="meter"]').first().innerText(), /3 steps · \S+ tokens/);
+  await owner.page.getByRole("button", { name: /one-step\.txt|Wr(ote|ite)/ }).first().click();
+  await owner.page.getByRole("region", { name: "Changes of one-step.txt" }).or(owner.page.getByRole("region", { name: /Changes of .*one-step\.txt/ })).first().getByText("first").waitFor();
+  await owner.page.getByRole("button", { name: "Undo this step" }).first().click();
+  await until("one of them is gone", async () => String(await set.computer.exec("ls")).includes("one-step.txt") === false);
+  assert.equal(String(await set.computer.exec("cat other-step.txt")), "second\n", "and the other is not");
+  const before = owner.page.url();
+  await owner.page.getByRole("button", { name: "What to do about turn 1" }).click();
+  await owner.page.getByRole("menuitem", { name: "Fork from here" }).click();
+  await owner.page.getByTitle("Go to the conversation that this was forked from").waitFor();
+  assert.notEqual(owner.page.url(), before);
+  await owner.reads("Both are there.");
+  await owner.leave();
+});
+
+test("code is copied, also where the browser gives pages no clipboard", async () => {
+  const owner = await set.open("#/chat/new");
+  await owner.page.evaluate(() => Object.defineProperty(navigator, "clipboard", { value: undefined }));
+  await owner.says("show me code");
+  await owner.reads("const sea");
+  await owner.page.getByRole("button", { name: "Copy", exact: true }).first().click();
+  await owner.reads("Copied");
+  await owner.page.getByRole("button", { name: /^What to do about turn/ }).click();
+  await owner.page.getByRole("menuitem", { name: "Copy what it said" }).click();
+  await until("both are said", async () => (await owner.page.getByText("Copied").count()) > 1);
+  await owner.leave();
+});
+
+test("what is remembered is added, found and deleted by its owner", async () => {
+  const owner = await set.open("#/chat/new");
+  await owner.page.getByRole("button", { name: "What is remembered" }).click();
+  const panel = owner.page.getByRole("dialog", { name: "What is remembered" });
+  await panel.getByRole("textbox", { name: "A fact to remember" }).fill("The staging server is called otter.");
+  await panel.getByRole("button", { name: "Remember" }).click();
+  await panel.getByText("called otter").waitFor();
+  await panel.getByRole("searchbox", { name: "Search what is remembered" }).fill("otter");
+  await panel.getByRole("button", { name: /^Delete: The staging server/ }).click();
+  await panel.getByRole("button", { name: "Delete for good" }).click();
+  await until("it is gone", async () => JSON.stringify(await set.computer.json("memory", "list")).includes("otter") === false);
   await owner.leave();
 });
 
@@ -89,7 +156,13 @@ test("a conversation is forked where it stands, and found by its title", async (
   await owner.page.keyboard.press("Enter");
   await owner.page.getByTitle("Go to the conversation that this was forked from").waitFor();
   await owner.page.getByRole("searchbox", { name: "Search conversations" }).fill("two");
-  await until("only that one is listed", async () => (await owner.page.getByText("hello three").count()) === 0 && (await owner.page.getByText("hello two").count()) > 0);
+  const listed = owner.page.getByRole("navigation", { name: "Conversations" });
+  await until("only that one is listed", async () => (await listed.getByText("hello three").count()) === 0 && (await listed.getByText("hello two").count()) > 0);
+  await owner.page.getByRole("searchbox", { name: "Search conversations" }).fill("am here");
+  await until("what was said in them is found", async () => (await listed.getByText("Hello, I am here.").count()) >= 4);
+  await owner.picture("desktop-chat-search");
+  await owner.page.getByRole("searchbox", { name: "Search conversations" }).fill("nobody said that");
+  await listed.getByText("Nothing was found").waitFor();
   await owner.leave();
 });
 
@@ -142,6 +215,10 @@ test("the timeline names who changed what, shows it, and takes it back", async (
   const sure = owner.page.getByRole("dialog").getByRole("button", { name: /^Undo/ });
   await sure.click({ timeout: 2000 }).catch(() => {});
   await until("both are as they were", async () => String(await set.computer.exec("ls; tail -1 list.txt")).match(/gone-soon|four/) === null);
+  const moments = owner.page.getByRole("region", { name: "Moments" });
+  await moments.getByText(/By “?.*echo four/).first().waitFor();
+  await owner.page.getByRole("button", { name: "Redo", exact: true }).first().click();
+  await until("both are there again", async () => /four/.test(String(await set.computer.exec("ls gone-soon.txt; tail -1 list.txt"))));
   await owner.leave();
 });
 
@@ -192,11 +269,24 @@ test("a terminal draws what vim and htop draw, and is the same one after the pag
   await owner.page.keyboard.type("q");
   await shows(/42 is it/);
 
+  // More than a screen, and what is shown last at its end.
+  await owner.page.keyboard.type("seq -f 'line %g' 300; echo all $((300 / 3))\n");
+  await shows(/line 300\s*all 100/);
+  await owner.page.keyboard.press("Shift+PageUp");
   const shells = async () => (await set.computer.json("ps")).length;
   const before = await shells();
   await owner.page.reload();
   await owner.works();
-  await shows(/42 is it/);
+  await shows(/line 300\s*all 100/);
   assert.equal(await shells(), before, "no second shell");
+  await screen.hover();
+  await until("what was above the screen is there", async () => {
+    await owner.page.mouse.wheel(0, -2000);
+    return /line 1\s*line 2\s/.test(await owner.page.locator(".xterm-rows").first().innerText());
+  });
+
+  await owner.page.getByRole("button", { name: "New terminal" }).click();
+  await until("there are two tabs", async () => (await owner.page.getByRole("tab").count()) === 2);
+  await until("and two shells", async () => (await shells()) === before + 1);
   await owner.leave();
 });

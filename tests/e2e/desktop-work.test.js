@@ -56,6 +56,27 @@ test("a one-shot run is watched while it goes on, and what it changed is shown",
   await owner.leave();
 });
 
+test("a run is begun on a page of the gateway, watched in the desktop, and cancelled", async () => {
+  const owner = await set.open("#/runs");
+  await owner.page.getByRole("link", { name: "New run" }).click();
+  await owner.page.getByLabel("Task").fill("take your time");
+  await owner.page.getByLabel("Most steps").fill("4");
+  await owner.isWell();
+  await owner.picture("runs-new");
+  await owner.page.getByRole("button", { name: "Begin the run" }).click();
+  await owner.works();
+  assert.match(owner.page.url(), /#\/runs\/run-/);
+  await owner.page.getByRole("heading", { name: "take your time" }).waitFor();
+  await owner.page.getByText("of 4").first().waitFor();
+  await owner.picture("desktop-run-under-way");
+  await owner.page.getByRole("link", { name: "Cancel this run" }).click();
+  await owner.page.getByRole("button", { name: "Cancel it" }).click();
+  await owner.page.getByText(/run-\w+ is cancelled/).waitFor({ timeout: 60_000 });
+  const { runs } = await set.computer.json("runs");
+  assert.equal(runs[0].outcome.how, "cancelled");
+  await owner.leave();
+});
+
 test("what it cost stands in the chart and the tables, by day and by model", async () => {
   const owner = await set.open("#/usage");
   await owner.page.getByLabel("Use by day. Arrow keys go from day to day.").waitFor();

@@ -116,6 +116,42 @@ export class Owner extends Visitor {
     return Date.now() - began;
   }
 
+  /** Puts its line of events, and that of the guard, into the hands of the test. Before the page is loaded. */
+  async holdsTheLine() {
+    const line = { opened: 0, dropped: 0, cut: false, open: new Set() };
+    await this.page.routeWebSocket(/\/ws(\?|$)/, (socket) => {
+      if (line.cut) return void socket.close();
+      line.opened += 1;
+      line.open.add(socket);
+      const server = socket.connectToServer();
+      socket.onClose(() => (line.open.delete(socket), server.close()));
+      server.onClose((code) => (line.open.delete(socket), socket.close({ code })));
+    });
+    /** As a network that is gone: what is open breaks, and nothing new gets through. */
+    line.goesDown = async () => {
+      line.cut = true;
+      await this.context.setOffline(true);
+      for (const socket of [...line.open]) {
+        line.dropped += 1;
+        line.open.delete(socket);
+        await socket.close();
+      }
+    };
+    line.comesBack = async () => {
+      line.cut = false;
+      line.opened = 0;
+      await this.context.setOffline(false);
+    };
+    return line;
+  }
+
+  /** How often this page opens a line of events from now on; the guard has one of its own. */
+  countsLines() {
+    const count = { opened: 0 };
+    this.page.on("websocket", (socket) => { if (/\/ws(\?|$)/.test(new URL(socket.url()).pathname)) count.opened += 1; });
+    return count;
+  }
+
   /** Marks this load of the page, to tell whether it was loaded again. */
   mark() {
     return this.page.evaluate("window.sameAsBefore = true");

@@ -13,6 +13,7 @@
 //! | `POST /conductor/conversations/{id}/fork` | [`ForkConversation`] -> [`ConversationInfo`] |
 //! | `POST /conductor/conversations/{id}/undo` | [`UndoConversation`] -> [`UndoneList`] |
 //! | `GET /conductor/conversations/{id}/events` | what happened after `after`, then what happens |
+//! | `GET /conductor/search?q=WORDS` | [`SaidList`] |
 //! | `GET /conductor/models` | [`ModelChoices`] |
 //! | `GET /conductor/plans?role=R` | [`PlanList`] |
 //! | `/conductor/memory*` | as `/admin/sandboxes/memory*`, see [`crate::knowledge`] |
@@ -128,6 +129,28 @@ pub struct ConversationInfo {
 pub struct ConversationList {
     /// The one that was used last comes first.
     pub conversations: Vec<ConversationInfo>,
+}
+
+/// Conversations in which something was said, with the last time that it was.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct SaidList {
+    /// The one that was used last comes first.
+    pub found: Vec<Said>,
+    /// Not every conversation was looked at: there is too much in them, or enough was found.
+    pub incomplete: bool,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct Said {
+    /// Of the conversation.
+    pub id: String,
+    /// Of the event.
+    pub seq: u64,
+    pub at: u64,
+    /// What surrounds the first of the words, in one line.
+    pub excerpt: String,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, Default)]

@@ -17,7 +17,11 @@ const ROLE_MOVED = 4001;
 const SESSION_ENDED = 4002;
 const SHORTEST_PAUSE = 400;
 const LONGEST_PAUSE = 15_000;
-/** The supervisor pings every 20 seconds, which pages do not see; a lost network is told by the browser. */
+/**
+ * Pages do not see pings, and a line that goes quiet is told by nobody. So the supervisor sends a beat every
+ * 15 seconds; an older one sends none, and then silence means nothing.
+ */
+const SILENCE = 45_000;
 
 class Hub {
   #listeners = new Map<string, Set<Listener>>();
@@ -27,6 +31,8 @@ class Hub {
   #pause = SHORTEST_PAUSE;
   #run: string | null = null;
   #seen = 0;
+  /** Runs out when a socket that had beats goes quiet. */
+  #quiet: ReturnType<typeof setTimeout> | undefined;
   state: Connection = "connecting";
 
   start(): void {
@@ -56,11 +62,30 @@ class Hub {
   #connect(): void {
     const socket = new WebSocket(socketAddress("/ws", this.#run ? { after: this.#seen, run: this.#run } : {}));
     this.#socket = socket;
-    socket.addEventListener("message", ({ data }) => this.#hear(JSON.parse(data as string) as EventMessage));
-    socket.addEventListener("close", ({ code }) => this.#closed(code));
+    let beats = false;
+    socket.addEventListener("message", ({ data }) => {
+      // One that was given up may still have had something on its way.
+      if (this.#socket !== socket) return;
+      const message = JSON.parse(data as string) as EventMessage | { beat: true };
+      const isBeat = "beat" in message;
+      beats ||= isBeat;
+      if (beats) this.#expectMore(socket);
+      if (!isBeat) this.#hear(message);
+    });
+    socket.addEventListener("close", ({ code }) => this.#socket === socket && this.#closed(code));
+  }
+
+  #expectMore(socket: WebSocket): void {
+    clearTimeout(this.#quiet);
+    this.#quiet = setTimeout(() => {
+      // Saying goodbye over a dead line takes its time, which nobody has to wait for.
+      this.#closed(0);
+      socket.close();
+    }, SILENCE);
   }
 
   #closed(code: number): void {
+    clearTimeout(this.#quiet);
     this.#socket = null;
     if (code === SESSION_ENDED) return this.#become("signed-out");
     this.#become("lost");

@@ -1705,6 +1705,26 @@ export interface components {
              */
             tool_calls: number;
         };
+        Said: {
+            /** Format: int64 */
+            at: number;
+            /** @description What surrounds the first of the words, in one line. */
+            excerpt: string;
+            /** @description Of the conversation. */
+            id: string;
+            /**
+             * Format: int64
+             * @description Of the event.
+             */
+            seq: number;
+        };
+        /** @description Conversations in which something was said, with the last time that it was. */
+        SaidList: {
+            /** @description The one that was used last comes first. */
+            found: components["schemas"]["Said"][];
+            /** @description Not every conversation was looked at: there is too much in them, or enough was found. */
+            incomplete: boolean;
+        };
         SandboxInfo: {
             /**
              * Format: int64

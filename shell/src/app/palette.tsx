@@ -2,25 +2,22 @@
 
 import { useQuery } from "@tanstack/react-query";
 import { useEffect, useId, useMemo, useRef, useState } from "react";
-import { get, post, type Of } from "../api/client";
+import { get, type Of } from "../api/client";
 import { address, gateway, role } from "../api/mount";
+import { plain } from "../pages/files/paths";
+import { undoLast } from "../pages/timeline/take-back";
 import { classes, Key } from "../ui/basics";
 import { Icon } from "../ui/icons";
-import { say, sayError } from "../ui/overlay";
+import { useReturn } from "../ui/overlay";
 import { useOffered, type Command } from "./commands";
 import css from "./palette.module.css";
 import { PAGES } from "./pages";
 import { prefer } from "./preferences";
 import { go, to } from "./router";
 
-const undo = () =>
-  void post<Of<"Outcome">>("/supervisor/history/undo", {})
-    .then(() => say("Took the last change back"))
-    .catch(sayError);
-
 const EVERYWHERE: readonly Command[] = [
   ...PAGES.map((page) => ({ id: `page-${page.id}`, name: page.name, icon: page.icon, keys: `g ${page.key}`, act: () => go(to(page.id)) })),
-  { id: "undo", name: "Undo the last change of files", icon: "undo", act: undo },
+  { id: "undo", name: "Undo the last change of files", icon: "undo", act: () => void undoLast() },
   { id: "new-chat", name: "New conversation", icon: "plus", act: () => go(to("chat", "new")) },
   { id: "light", name: "Light theme", icon: "sun", act: () => prefer({ theme: "light" }) },
   { id: "dark", name: "Dark theme", icon: "moon", act: () => prefer({ theme: "dark" }) },
@@ -34,8 +31,16 @@ const EVERYWHERE: readonly Command[] = [
   { id: "control", name: "Sandboxes and sign-in (gateway)", icon: "settings", also: "admin sessions tokens", act: () => location.assign(gateway("/admin/sandboxes")) },
 ];
 
+const MOST_COMMANDS = 40;
+const MOST_FILES = 30;
+/** One letter is in most names. */
+const SHORTEST_NAME = 2;
+/** Until somebody has stopped typing. */
+const PAUSE = 120;
+
 export function Palette({ open, onClose }: { open: boolean; onClose: () => void }) {
   const dialog = useRef<HTMLDialogElement>(null);
+  useReturn(open, dialog);
   useEffect(() => {
     if (open) dialog.current?.showModal();
   }, [open]);
@@ -105,6 +110,7 @@ function Finder({ onClose }: { onClose: () => void }) {
 
 function useFound(words: string): Command[] {
   const offered = useOffered();
+  const files = useFiles(words);
   const { data } = useQuery({ queryKey: ["conversations"], queryFn: () => get<Of<"ConversationList">>("/conductor/conversations"), staleTime: 10_000 });
   return useMemo(() => {
     const conversations = (data?.conversations ?? []).map(
@@ -113,8 +119,31 @@ function useFound(words: string): Command[] {
     const all = [...offered, ...EVERYWHERE, ...conversations];
     const parts = words.toLowerCase().split(/\s+/).filter(Boolean);
     const fits = all.filter(({ name, also = "" }) => parts.every((part) => `${name} ${also}`.toLowerCase().includes(part)));
-    const path = words.trim();
-    const file: Command[] = /[./]/.test(path) ? [{ id: "open-file", name: `Open ${path}`, icon: "file", act: () => go(to("files", path.replace(/^\/(workspace\/)?/, ""))) }] : [];
-    return [...file, ...fits].slice(0, 40);
-  }, [words, offered, data]);
+    return [...fits.slice(0, MOST_COMMANDS), ...files, ...typed(words, files)];
+  }, [words, offered, data, files]);
+}
+
+/** Files whose names have all the words; more of them come in while folders are looked into. */
+function useFiles(words: string): Command[] {
+  const [paths, setPaths] = useState<readonly string[]>([]);
+  useEffect(() => {
+    setPaths([]);
+    if (words.trim().length < SHORTEST_NAME) return;
+    const control = new AbortController();
+    const timer = setTimeout(() => {
+      // The tree is the page's own, with what it knows already; it comes when it is needed.
+      void import("../pages/files/tree/names")
+        .then(({ findNames }) => findNames(words, MOST_FILES, control.signal, setPaths))
+        .catch(() => {});
+    }, PAUSE);
+    return () => (clearTimeout(timer), control.abort());
+  }, [words]);
+  return useMemo(() => paths.map((path): Command => ({ id: `f-${path}`, name: path, icon: "file", act: () => go(to("files", path)) })), [paths]);
+}
+
+/** What looks like a path can be opened as one: what the search leaves out, or what is to be made. */
+function typed(words: string, files: readonly Command[]): Command[] {
+  const path = plain(words);
+  if (!path || !/[./]/.test(path) || files.some(({ name }) => name === path)) return [];
+  return [{ id: "open-file", name: `Open ${path}`, icon: "file", act: () => go(to("files", path)) }];
 }

@@ -5,7 +5,8 @@ import { Fragment, memo, useMemo, type ReactNode } from "react";
 import { CodeBlock } from "./code";
 import css from "./markdown.module.css";
 import { IconButton } from "./basics";
-import { say } from "./overlay";
+import { copyText } from "./clipboard";
+import { say, sayError } from "./overlay";
 
 /** A text of which more may come: what is whole already is not made again. */
 export const Markdown = memo(function Markdown({ text }: { text: string }) {
@@ -92,7 +93,7 @@ function CodeTools({ text, name }: { text: string; name: string }) {
   return (
     <>
       <span>{name || "text"}</span>
-      <IconButton small label="Copy" icon="copy" onClick={() => void navigator.clipboard.writeText(text).then(() => say("Copied"))} />
+      <IconButton small label="Copy" icon="copy" onClick={() => void copyText(text).then(() => say("Copied"), sayError)} />
     </>
   );
 }

@@ -1,11 +1,28 @@
 // What lies over the page: dialogs, menus and short messages. All of it is the browser's own top layer,
 // so focus stays inside, Escape closes, and nothing needs a z-index.
 
-import { useEffect, useId, useRef, useSyncExternalStore, type ReactNode } from "react";
+import { useEffect, useId, useRef, useSyncExternalStore, type ReactNode, type RefObject } from "react";
 import { inWords } from "../api/client";
 import { Button, classes, IconButton } from "./basics";
 import { Icon, type IconName } from "./icons";
 import css from "./ui.module.css";
+
+/**
+ * A dialog that is closed by what it was asked for goes away while it is open, and browsers then forget
+ * where the keys were: they go back there, unless they have gone elsewhere.
+ */
+export function useReturn(open: boolean, dialog: RefObject<HTMLElement | null>): void {
+  const before = useRef<Element | null>(null);
+  useEffect(() => {
+    if (!open) return;
+    const now = document.activeElement;
+    if (!dialog.current?.contains(now)) before.current = now;
+    return () => {
+      const nowhere = document.activeElement === null || document.activeElement === document.body;
+      if (nowhere && before.current instanceof HTMLElement) before.current.focus();
+    };
+  }, [open, dialog]);
+}
 
 interface DialogProps {
   title: string;
@@ -19,6 +36,7 @@ interface DialogProps {
 export function Dialog({ title, open, onClose, children, acts, wide }: DialogProps) {
   const dialog = useRef<HTMLDialogElement>(null);
   const name = useId();
+  useReturn(open, dialog);
   useEffect(() => {
     if (!open) return;
     dialog.current?.showModal();

@@ -16,7 +16,7 @@ use super::{Brain, policy, turn};
 const PATIENCE: Duration = Duration::from_secs(10);
 
 impl Brain {
-    pub(super) fn models(&self) -> ModelChoices {
+    pub(crate) fn models(&self) -> ModelChoices {
         choose(&self.0.models.providers().providers, self.0.config.model.as_deref(), |name| {
             self.0.models.priced(name)
         })

@@ -10,7 +10,7 @@ use axum::{Json, Router};
 use http::{HeaderMap, StatusCode, header};
 use nacre_wire::conductor::{
     ChangeConversation, ConversationInfo, ConversationList, CreateConversation, ModelChoices,
-    PlanList, SendMessage, Sent, UndoneList,
+    PlanList, SaidList, SendMessage, Sent, UndoneList,
 };
 use nacre_wire::{ApiError, ErrorKind};
 use serde::Deserialize;
@@ -46,6 +46,7 @@ pub(crate) fn router<S: Clone + Send + Sync + 'static>(brain: Brain) -> Router<S
         .route("/conductor/conversations/{id}/fork", post(fork))
         .route("/conductor/conversations/{id}/undo", post(undo))
         .route("/conductor/conversations/{id}/events", get(events))
+        .route("/conductor/search", get(search))
         .route("/conductor/models", get(models))
         .route("/conductor/plans", get(plans))
         .with_state(brain)
@@ -158,6 +159,18 @@ async fn events(
             Err(ApiError::new(ErrorKind::InvalidRequest, message).into())
         }
     }
+}
+
+#[derive(Deserialize)]
+struct SearchQuery {
+    q: String,
+}
+
+async fn search(
+    State(brain): State<Brain>,
+    Query(SearchQuery { q }): Query<SearchQuery>,
+) -> Answer<Json<SaidList>> {
+    Ok(Json(brain.search(&q).await?))
 }
 
 async fn models(State(brain): State<Brain>) -> Json<ModelChoices> {

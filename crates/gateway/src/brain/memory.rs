@@ -130,7 +130,7 @@ impl Journal for Kept {
 }
 
 /// What `sessionUpdate` says, which stands before anything that somebody else wrote.
-fn kind(line: &[u8]) -> Option<&str> {
+pub(super) fn kind(line: &[u8]) -> Option<&str> {
     const NAME: &[u8] = b"\"sessionUpdate\":\"";
     let at = line.windows(NAME.len()).position(|window| window == NAME)?;
     let rest = &line[at + NAME.len()..];

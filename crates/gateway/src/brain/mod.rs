@@ -23,6 +23,7 @@ mod memory;
 mod news;
 mod permission;
 mod policy;
+mod search;
 mod stream;
 mod turn;
 mod undo;

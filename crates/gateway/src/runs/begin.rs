@@ -46,6 +46,16 @@ impl Runs {
         Ok(info)
     }
 
+    /// What one may use when nobody says.
+    pub(crate) fn usual(&self) -> RunLimits {
+        let config = self.config();
+        RunLimits {
+            max_steps: config.max_steps,
+            timeout_ms: u64::try_from(config.timeout.as_millis()).unwrap_or(u64::MAX),
+            dollars: config.dollars.map(Dollars::as_f64),
+        }
+    }
+
     pub(super) fn join(&self, id: &str) -> Result<Place, ApiError> {
         if self.line().queue().join(id) {
             return Ok(Place::of(self.clone(), id));

@@ -177,15 +177,24 @@ impl Runs {
     /// Returns when its sandbox is gone. One that has ended is forgotten.
     pub(crate) async fn cancel(&self, id: &str) -> Result<(), ApiError> {
         let run = self.find(id)?;
-        if run.is_over() {
-            self.table().remove(id);
-            let folder = run.folder.clone();
-            let _ = tokio::task::spawn_blocking(move || folder.remove()).await;
+        if self.end(id).await? {
             return Ok(());
+        }
+        self.table().remove(id);
+        let folder = run.folder.clone();
+        let _ = tokio::task::spawn_blocking(move || folder.remove()).await;
+        Ok(())
+    }
+
+    /// The same, but what has ended by itself is kept; says whether there was something to end.
+    pub(crate) async fn end(&self, id: &str) -> Result<bool, ApiError> {
+        let run = self.find(id)?;
+        if run.is_over() {
+            return Ok(false);
         }
         run.cancel.cancel();
         run.over.cancelled().await;
-        Ok(())
+        Ok(true)
     }
 
     /// Takes the files that a run begins with. It waits for its turn when they are there.

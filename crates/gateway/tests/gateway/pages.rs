@@ -60,7 +60,7 @@ async fn a_script_and_a_program_are_given_no_page() {
     let made: nacre_wire::access::MadeToken =
         host.admin().post_json("/admin/sandboxes/tokens", &wanted).await.unwrap();
     let bearer = format!("Bearer {}", made.token);
-    for page in ["promote", "network", "models"] {
+    for page in ["promote", "network", "models", "runs/new"] {
         let path = format!("/admin/sandboxes/{page}");
         let mut headers = SCRIPT.to_vec();
         headers.push(("cookie", &cookie));
@@ -154,7 +154,7 @@ async fn the_board_leads_straight_to_what_the_desktop_names() {
     for id in ["live", "dev", "swap", "roll-back", "reset-dev"] {
         assert!(page.text().contains(&format!("id=\"{id}\"")), "{id}: {}", page.text());
     }
-    for to in ["promote", "network", "models"] {
+    for to in ["promote", "network", "models", "runs/new"] {
         assert!(page.text().contains(&format!("href=\"/admin/sandboxes/{to}\"")), "{to}");
     }
 }

@@ -8,7 +8,7 @@ use tokio_tungstenite::tungstenite::Message;
 use super::{Client, Error, LineReader, Result, WebSocket, drain, empty, read_json};
 use crate::conductor::{
     Approve, ChangeConversation, ConversationInfo, ConversationList, CreateConversation,
-    ForkConversation, Notice, SendMessage, Sent, UndoConversation, UndoneList,
+    ForkConversation, Notice, SaidList, SendMessage, Sent, UndoConversation, UndoneList,
 };
 use crate::path::text_to_query;
 
@@ -21,6 +21,10 @@ fn of(id: &str, what: &str) -> String {
 impl Client {
     pub async fn conversations(&self) -> Result<ConversationList> {
         self.get_json(ALL).await
+    }
+
+    pub async fn search_conversations(&self, words: &str) -> Result<SaidList> {
+        self.get_json(&format!("/conductor/search?q={}", text_to_query(words))).await
     }
 
     pub async fn conversation(&self, id: &str) -> Result<ConversationInfo> {

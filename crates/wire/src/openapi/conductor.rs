@@ -5,7 +5,8 @@ use utoipa::openapi::{HttpMethod, Required};
 use super::call::Call;
 use crate::conductor::{
     Approve, ChangeConversation, ConversationInfo, ConversationList, CreateConversation,
-    ForkConversation, ModelChoices, PlanList, SendMessage, Sent, UndoConversation, UndoneList,
+    ForkConversation, ModelChoices, PlanList, SaidList, SendMessage, Sent, UndoConversation,
+    UndoneList,
 };
 
 pub(super) fn calls() -> Vec<Call> {
@@ -18,6 +19,14 @@ fn all() -> Vec<Call> {
     vec![
         Call::new(HttpMethod::Get, at, "list_conversations", "Every conversation")
             .gives::<ConversationList>("200", "The one that was used last comes first"),
+        Call::new(
+            HttpMethod::Get,
+            "/conductor/search",
+            "search_conversations",
+            "What you and the agent said, by words",
+        )
+        .required::<String>("q", "Words that have to be in one message, all of them")
+        .gives::<SaidList>("200", "The last such message of each conversation"),
         Call::new(HttpMethod::Post, at, "create_conversation", "Begin a conversation")
             .takes::<CreateConversation>(Required::False)
             .gives::<ConversationInfo>("201", "It waits for the first message"),

@@ -1,6 +1,6 @@
 // What is asked of the conductor, and what is known of conversations.
 
-import { useMutation, useQuery, useQueryClient, type QueryClient } from "@tanstack/react-query";
+import { keepPreviousData, useMutation, useQuery, useQueryClient, type QueryClient } from "@tanstack/react-query";
 import { ask, get, LONG_PATIENCE, patch, post, Refusal, remove, type Of } from "../../api/client";
 import { role as ofPage } from "../../api/mount";
 import { sayError } from "../../ui/overlay";
@@ -83,6 +83,17 @@ const orNull = <T>(answer: Promise<T>): Promise<T | null> =>
 
 /** `null` where it cannot be known: any name may then be typed. */
 export const useModels = () => useQuery({ queryKey: ["models"], queryFn: () => orNull(get<ModelChoices>("/conductor/models")), staleTime: 60_000 });
+
+/** What was said, by words; `null` where it cannot be searched. `words` is empty while nothing is sought. */
+export const useSaid = (words: string) =>
+  useQuery({
+    queryKey: [...KEY, "said", words],
+    enabled: words !== "",
+    queryFn: ({ signal }) => orNull(get<Of<"SaidList">>("/conductor/search", { q: words }, { signal })),
+    // What was found for fewer letters is shown until there is better.
+    placeholderData: keepPreviousData,
+    staleTime: 10_000,
+  });
 
 /** Ways to go about a task that the agent can adopt. */
 export const usePlans = (role: string) => useQuery({ queryKey: ["plans", role], queryFn: () => orNull(get<Plans>("/conductor/plans", { role })), staleTime: 60_000 });

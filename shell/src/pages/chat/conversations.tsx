@@ -1,11 +1,13 @@
 // Every conversation, the last used first.
 
-import { useState } from "react";
+import { useEffect, useState } from "react";
 import { Badge, Button, Empty, IconButton, Input, Skeleton, Trouble } from "../../ui/basics";
 import { Confirm, Menu } from "../../ui/overlay";
 import { Time } from "../../ui/time";
-import { useChange, useConversations, useDelete, type Info } from "./calls";
+import { useChange, useConversations, useDelete, useSaid, type Info } from "./calls";
 import css from "./conversations.module.css";
+
+const PAUSE = 200;
 
 interface Props {
   current: string;
@@ -20,7 +22,12 @@ export function Conversations({ current, onOpen, onClose }: Props) {
   const gone = useDelete();
   const all = data?.conversations ?? [];
   const parts = words.toLowerCase().split(/\s+/).filter(Boolean);
-  const found = all.filter(({ title, id }) => parts.every((part) => `${title} ${id}`.toLowerCase().includes(part)));
+  const titled = all.filter(({ title, id }) => parts.every((part) => `${title} ${id}`.toLowerCase().includes(part)));
+  const sought = useLater(parts.join(" "));
+  const said = useSaid(sought);
+  const places = new Map(sought ? said.data?.found.map((one) => [one.id, one]) : []);
+  const found = [...titled, ...all.filter((info) => places.has(info.id) && !titled.includes(info))];
+  const searching = parts.length > 0 && (sought !== parts.join(" ") || said.isFetching);
   return (
     <nav className={css.nav} aria-label="Conversations">
       <div className={css.head}>
@@ -29,20 +36,21 @@ export function Conversations({ current, onOpen, onClose }: Props) {
         </Button>
         <IconButton label="Put the list away" icon="close" className={css.close} onClick={onClose} />
       </div>
-      {all.length > 4 && <Input type="search" placeholder="Search" aria-label="Search conversations" value={words} onChange={(event) => setWords(event.target.value)} />}
+      <Input type="search" placeholder="Search" aria-label="Search conversations" maxLength={80} value={words} onChange={(event) => setWords(event.target.value)} />
       {error && <Trouble error={error} retry={() => void refetch()} />}
       <ul className={css.list} aria-busy={isPending}>
         {isPending && [0, 1, 2].map((index) => <li key={index} className={css.holder}><Skeleton height={44} /></li>)}
         {found.map((info) => (
-          <Row key={info.id} info={info} current={info.id === current} onOpen={onOpen} onDelete={() => setDeleting(info)} />
+          <Row key={info.id} info={info} said={places.get(info.id)?.excerpt} current={info.id === current} onOpen={onOpen} onDelete={() => setDeleting(info)} />
         ))}
       </ul>
       {data && all.length === 0 && <p className={css.none}>Conversations you begin are listed here.</p>}
-      {all.length > 0 && found.length === 0 && (
-        <Empty icon="search" title="No conversation is called that">
-          Titles are searched, not what was said.
+      {all.length > 0 && found.length === 0 && !searching && (
+        <Empty icon="search" title="Nothing was found">
+          {said.data === null ? "Titles are searched; this computer cannot search what was said yet." : "No title has these words, and no message has all of them."}
         </Empty>
       )}
+      {places.size > 0 && said.data?.incomplete && <p className={css.none}>There is more than could be looked at. Another word narrows it down.</p>}
       <Confirm
         danger
         title="Delete this conversation?"
@@ -62,7 +70,17 @@ export function Conversations({ current, onOpen, onClose }: Props) {
   );
 }
 
-function Row({ info, current, onOpen, onDelete }: { info: Info; current: boolean; onOpen: (id: string) => void; onDelete: () => void }) {
+/** What was typed, once somebody has stopped typing. */
+function useLater(words: string): string {
+  const [later, setLater] = useState(words);
+  useEffect(() => {
+    const timer = setTimeout(() => setLater(words), PAUSE);
+    return () => clearTimeout(timer);
+  }, [words]);
+  return words && later;
+}
+
+function Row({ info, said, current, onOpen, onDelete }: { info: Info; said: string | undefined; current: boolean; onOpen: (id: string) => void; onDelete: () => void }) {
   const [naming, setNaming] = useState(false);
   const title = info.title || "Untitled conversation";
   if (naming) return <li className={css.row}><Rename info={info} onDone={() => setNaming(false)} /></li>;
@@ -75,6 +93,7 @@ function Row({ info, current, onOpen, onDelete }: { info: Info; current: boolean
           <Time at={info.updated_at} />
           {info.parent && <span title="It was forked off another">fork</span>}
         </span>
+        {said && <span className={css.said}>{said}</span>}
       </button>
       <Menu
         label={`What to do with ${title}`}

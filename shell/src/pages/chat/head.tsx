@@ -1,8 +1,9 @@
 // The bar above a conversation: its name, how it is, and what can be done with all of it.
 
 import { useQuery } from "@tanstack/react-query";
-import { lazy, memo, Suspense, useState, type ReactNode } from "react";
+import { memo, Suspense, useState, type ReactNode } from "react";
 import { get, Refusal, type Of } from "../../api/client";
+import { onDemand } from "../../app/on-demand";
 import { to } from "../../app/router";
 import { Badge, IconButton, LinkButton } from "../../ui/basics";
 import { Confirm, Menu, type MenuItem } from "../../ui/overlay";
@@ -11,7 +12,7 @@ import { Rename, State } from "./conversations";
 import css from "./talk.module.css";
 
 const NOTHING: MenuItem[] = [];
-const Memory = lazy(() => import("./memory"));
+const Memory = onDemand(() => import("./memory"));
 
 interface Props {
   info: Info | null;

@@ -2,8 +2,9 @@
 
 import { memo } from "react";
 import { Badge, Notice, Spinner } from "../../ui/basics";
+import { copyText } from "../../ui/clipboard";
 import { count, dollars, duration, short } from "../../ui/format";
-import { Menu, say, type MenuItem } from "../../ui/overlay";
+import { Menu, say, sayError, type MenuItem } from "../../ui/overlay";
 import { Time } from "../../ui/time";
 import { isOver } from "./call-words";
 import type { Ended } from "./events";
@@ -94,7 +95,7 @@ function Foot({ turn }: { turn: Turn }) {
     { label: "Undo what this turn changed", icon: "undo", disabled: others || open.length === 0, act: () => undo({ turn: turn.seq }) },
     { label: "Fork from here", icon: "fork", act: () => fork(turn.last) },
     { label: "Say it differently, in a fork", icon: "edit", act: () => fork(turn.seq - 1, turn.text) },
-    { label: "Copy what it said", icon: "copy", disabled: said === "", act: () => void navigator.clipboard.writeText(said).then(() => say("Copied")) },
+    { label: "Copy what it said", icon: "copy", disabled: said === "", act: () => void copyText(said).then(() => say("Copied"), sayError) },
   ];
   return (
     <footer className={css.foot}>

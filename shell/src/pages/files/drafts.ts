@@ -47,6 +47,8 @@ function set(next: ReadonlyMap<string, Draft>): void {
 }
 
 export const draftOf = (path: string): Draft | undefined => drafts.get(path);
+/** Of every text that was changed, and of those that may be changed right now. */
+export const draftPaths = (): string[] => [...new Set([...drafts.keys(), ...edited.keys()])];
 export const hasDrafts = (): boolean => drafts.size > 0;
 
 export function setDraft(path: string, draft: Draft | null): void {

@@ -2,11 +2,12 @@
 
 import { useEffect, useRef } from "react";
 import type { Of } from "../../api/client";
+import { gateway } from "../../api/mount";
 import { go, to } from "../../app/router";
 import { Badge, Choice, LinkButton, Notice, Skeleton, Spinner, Trouble } from "../../ui/basics";
 import { count, dollars, duration, short } from "../../ui/format";
 import { Icon } from "../../ui/icons";
-import { Facts, Meter, Typed } from "../../ui/panel";
+import { Facts, Meter } from "../../ui/panel";
 import { Time } from "../../ui/time";
 import { Changes } from "./changes";
 import { useRun, useStory } from "./data";
@@ -70,9 +71,11 @@ function Head({ run }: { run: Of<"RunInfo"> }) {
       />
       {limits.dollars ? <Meter label="Budget" value={used.dollars} most={limits.dollars} words={`${dollars(used.dollars)} of ${dollars(limits.dollars)}`} /> : null}
       {!isOver(run) && (
-        <p className="row wraps small soft">
-          To end it, on the host: <Typed line={`nacre runs cancel ${run.id}`} />
-        </p>
+        <div className="row">
+          <LinkButton small icon="close" href={`${gateway("/admin/sandboxes/runs/new").href}#${run.id}`}>
+            Cancel this run
+          </LinkButton>
+        </div>
       )}
     </header>
   );

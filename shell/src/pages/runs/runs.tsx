@@ -1,6 +1,7 @@
 // One-shot runs: a task for an agent, done in a sandbox of its own.
 
-import { classes, Empty, Skeleton, Trouble } from "../../ui/basics";
+import { gateway } from "../../api/mount";
+import { classes, Empty, LinkButton, Skeleton, Trouble } from "../../ui/basics";
 import { PageFrame } from "../../ui/page";
 import { Typed } from "../../ui/panel";
 import { useRuns } from "./data";
@@ -27,7 +28,7 @@ export default function Page({ rest, query }: { rest: string; query: URLSearchPa
     );
   }
   return (
-    <PageFrame title="Runs" flush>
+    <PageFrame title="Runs" acts={<Begin />} flush>
       <div className={classes(css.split, rest && css.one)}>
         {data ? (
           <List runs={data.runs} chosen={chosen ?? ""} atOnce={data.at_once} />
@@ -46,6 +47,15 @@ export default function Page({ rest, query }: { rest: string; query: URLSearchPa
   );
 }
 
+/** A run spends, so it is begun where no script can. */
+function Begin() {
+  return (
+    <LinkButton icon="plus" href={gateway("/admin/sandboxes/runs/new").href}>
+      New run
+    </LinkButton>
+  );
+}
+
 function None() {
   return (
     <Empty
@@ -53,12 +63,13 @@ function None() {
       title="No runs yet"
       action={
         <div className="column">
-          <Typed line="echo 'Write fizzbuzz.py and a test for it, and run the test.' > spec.txt" />
-          <Typed line="nacre run spec.txt --out result" />
+          <Begin />
+          <span className="small soft">Or on the host, with files to begin with:</span>
+          <Typed line="nacre run spec.txt --files . --out result" />
         </div>
       }
     >
-      A run is a task for an agent, done in a sandbox that is made for it and removed when it is over. What it changed stays, and is shown here. Start one on the host:
+      A run is a task for an agent, done in a sandbox that is made for it and removed when it is over. What it changed stays, and is shown here.
     </Empty>
   );
 }

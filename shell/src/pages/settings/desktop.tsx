@@ -10,6 +10,9 @@ import { Badge, Button, LinkButton, Skeleton, Trouble } from "../../ui/basics";
 import { Icon } from "../../ui/icons";
 import { Confirm, say, sayError } from "../../ui/overlay";
 import { Panel } from "../../ui/panel";
+import { newestOf } from "../timeline/calls";
+import { Conflicts } from "../timeline/conflicts";
+import { undoExactly } from "../timeline/take-back";
 import { Processes, restart, useProcesses } from "./processes";
 import css from "./settings.module.css";
 
@@ -71,14 +74,17 @@ export function Desktop() {
       </Panel>
       <Processes />
       <Reset />
+      <Conflicts />
     </>
   );
 }
 
-const undo = () =>
-  void post("/supervisor/history/undo", {}, { patience: LONG_PATIENCE })
-    .then(() => say("Your desktop is back as you had it"))
-    .catch(sayError);
+/** By now it is recorded, and the newest change of that folder, unless someone was faster. */
+async function sayReset(): Promise<void> {
+  const checkpoint = await newestOf("shell").catch(() => null);
+  const ours = checkpoint?.authors.some((author) => author.kind === "api" && author.call === "seed desktop anew");
+  say("The desktop is as it came", ours ? { label: "Undo", act: () => void undoExactly(checkpoint!.id) } : undefined);
+}
 
 function Reset() {
   const client = useQueryClient();
@@ -87,7 +93,7 @@ function Reset() {
   const run = () => {
     setBusy(true);
     post<{ seeded: boolean; why?: string | null }>("/supervisor/desktop/seed", { replace: true }, { patience: LONG_PATIENCE })
-      .then(({ seeded, why }) => (seeded ? say("The desktop is as it came", { label: "Undo", act: undo }) : say(`Nothing was changed: ${why ?? "no reason was given"}`)))
+      .then(({ seeded, why }) => (seeded ? sayReset() : say(`Nothing was changed: ${why ?? "no reason was given"}`)))
       .catch(sayError)
       .finally(() => {
         setBusy(false);

@@ -23,7 +23,7 @@ export interface ExtraKey {
 }
 
 export const EXTRA_KEYS: readonly ExtraKey[] = [
-  { label: "Esc", name: "Escape", sends: "\x1b" },
+  { label: "Esc", name: "Esc", sends: "\x1b" },
   { label: "Tab", name: "Tab", sends: "\t" },
   { label: "↑", name: "Up", arrow: "A" },
   { label: "↓", name: "Down", arrow: "B" },

@@ -11,7 +11,7 @@ use nacre_wire::roles::{SwapRequest, UNSYNCED};
 use nacre_wire::{ApiError, ErrorKind};
 
 use super::layout::Place;
-use super::{Note, Notes};
+use super::{Note, Notes, runs};
 use crate::sandboxes::dev::IfThere;
 use crate::sandboxes::policy::Op;
 use crate::sandboxes::swap::Refusal;
@@ -45,6 +45,10 @@ pub(super) async fn act(
     }
     let from = Place::parse(form.text("from"));
     let sender = Sender { entrance, certain: intent::is_certain(&headers) };
+    if form.field("action") == Some("start-run") {
+        let begun = require_certain(&sender).and_then(|()| runs::begin(&app, &form));
+        return runs::begun(&app, token.unwrap_or_default(), &form, begun);
+    }
     let (ok, text) = match carry_out(&app, &sender, &form).await {
         // What was promoted is to be seen.
         Ok(_) if from == Place::Promote && form.field("action") == Some("swap") => {
@@ -57,7 +61,7 @@ pub(super) async fn act(
     reply::redirect(from.path())
 }
 
-fn with_hint(error: &ApiError) -> String {
+pub(super) fn with_hint(error: &ApiError) -> String {
     match &error.hint {
         Some(hint) => format!("{}. {hint}", error.message),
         None => error.message.clone(),
@@ -84,6 +88,7 @@ async fn carry_out(app: &App, sender: &Sender, form: &Form) -> Result<String, Ap
         Some("egress-mode") => set_mode(app, sender, form).await,
         Some("egress-rule") => add_rule(app, sender, form).await,
         Some("egress-remove") => remove_rule(app, sender, form).await,
+        Some("cancel-run") => runs::cancel(app, form).await,
         Some("provider-stop") => stop_provider(app, sender, form).await,
         Some("provider-start") => start_provider(app, sender, form).await,
         other => Err(no_such("action", other.unwrap_or(""))),

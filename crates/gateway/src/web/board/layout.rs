@@ -22,10 +22,11 @@ pub(super) enum Place {
     Promote,
     Network,
     Models,
+    Runs,
 }
 
 impl Place {
-    const ALL: [Self; 4] = [Self::Board, Self::Promote, Self::Network, Self::Models];
+    const ALL: [Self; 5] = [Self::Board, Self::Promote, Self::Network, Self::Models, Self::Runs];
 
     fn as_str(self) -> &'static str {
         match self {
@@ -33,6 +34,7 @@ impl Place {
             Self::Promote => "promote",
             Self::Network => "network",
             Self::Models => "models",
+            Self::Runs => "runs",
         }
     }
 
@@ -47,6 +49,7 @@ impl Place {
             Self::Promote => "/admin/sandboxes/promote",
             Self::Network => "/admin/sandboxes/network",
             Self::Models => "/admin/sandboxes/models",
+            Self::Runs => "/admin/sandboxes/runs/new",
         }
     }
 }
@@ -54,6 +57,17 @@ impl Place {
 impl Forms {
     /// A form with these fields, and `inner` with the button.
     pub(super) fn form(&self, action: &str, fields: &[(&str, &str)], inner: &str) -> String {
+        self.form_like("", action, fields, inner)
+    }
+
+    /// The same with a class.
+    pub(super) fn form_like(
+        &self,
+        class: &str,
+        action: &str,
+        fields: &[(&str, &str)],
+        inner: &str,
+    ) -> String {
         let ours =
             [("token", self.token.as_str()), ("action", action), ("from", self.from.as_str())];
         let hidden: String = ours
@@ -64,7 +78,9 @@ impl Forms {
                 format!("<input type=\"hidden\" name=\"{field}\" value=\"{}\">", escape(value))
             })
             .collect();
-        format!("<form method=\"post\" action=\"{FORMS}\">{hidden}{inner}</form>")
+        format!(
+            "<form class=\"{class}\" method=\"post\" action=\"{FORMS}\">{hidden}{inner}</form>"
+        )
     }
 
     pub(super) fn button(&self, action: &str, name: &str, text: &str, class: &str) -> String {
@@ -83,6 +99,7 @@ pub(super) fn head(title: &str, refresh: Option<u32>, note: Option<&Note>) -> St
         ("/admin/sandboxes", "Sandboxes"),
         ("/admin/sandboxes/network", "Network"),
         ("/admin/sandboxes/models", "Models"),
+        ("/admin/sandboxes/runs/new", "Runs"),
         ("/auth/me", "Your access"),
     ]
     .iter()

@@ -7,6 +7,7 @@
 //! | `/admin/sandboxes/promote` | the checks of a swap as they are made, and the swap |
 //! | `/admin/sandboxes/network` | what sandboxes may reach, and did |
 //! | `/admin/sandboxes/models` | who is asked, the switch, and what it cost today |
+//! | `/admin/sandboxes/runs/new` | a task for a run of its own, and the runs that can be ended |
 //!
 //! Every form goes to `/admin/sandboxes/page` ([`acts`]) and carries the token of its session.
 
@@ -15,6 +16,7 @@ mod layout;
 mod models;
 mod network;
 mod promote;
+mod runs;
 mod view;
 
 use std::sync::{Arc, Mutex, PoisonError};
@@ -95,6 +97,7 @@ pub(super) fn router() -> Router<Arc<App>> {
         .route("/promote", get(promote::show))
         .route("/network", get(network::show))
         .route("/models", get(models::show))
+        .route("/runs/new", get(runs::show))
 }
 
 /// Whether a request for the list wants it as a page. A script gets data.

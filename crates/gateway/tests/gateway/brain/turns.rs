@@ -244,3 +244,24 @@ async fn what_is_removed_is_gone_with_its_turn_its_files_and_its_token() {
         talk.host.admin().get_json("/admin/sandboxes/policy-tokens").await.unwrap();
     assert!(tokens.tokens.iter().all(|token| token.scope.conversation.is_none()), "{tokens:?}");
 }
+
+#[tokio::test]
+async fn what_was_said_is_found_by_its_words_and_nothing_that_was_removed() {
+    let talk = Talk::set().await;
+    let (info, mut model) = talk.speak(new()).await;
+    model.stream(&says("The tide comes in at noon.")).await;
+    drop(model);
+    talk.until_idle(&info.id).await;
+    talk.begin(new()).await;
+    let list = talk.client().search_conversations("NOON tide").await.unwrap();
+    let found: Vec<_> =
+        list.found.iter().map(|said| (said.id.as_str(), said.excerpt.as_str())).collect();
+    assert_eq!(found, [(info.id.as_str(), "The tide comes in at noon.")]);
+    let event =
+        talk.events(&info.id).await.into_iter().find(|event| event.seq == list.found[0].seq);
+    assert!(matches!(event.unwrap().update, Update::Reply { .. }));
+    assert!(talk.client().search_conversations("write_todos").await.unwrap().found.is_empty());
+    assert!(talk.client().search_conversations(" ").await.unwrap().found.is_empty());
+    talk.client().delete_conversation(&info.id).await.unwrap();
+    assert!(talk.client().search_conversations("tide").await.unwrap().found.is_empty());
+}

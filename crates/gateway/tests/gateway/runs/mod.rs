@@ -3,5 +3,6 @@
 mod agent;
 mod ends;
 pub(crate) mod own;
+mod page;
 mod passing;
 mod refused;

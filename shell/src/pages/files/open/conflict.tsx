@@ -1,6 +1,7 @@
 // The file was changed while it was being edited: both sides, and which shall be.
 
-import { lazy, Suspense, useRef } from "react";
+import { Suspense, useRef } from "react";
+import { onDemand } from "../../../app/on-demand";
 import { go, to } from "../../../app/router";
 import { Button, Skeleton } from "../../../ui/basics";
 import { Icon } from "../../../ui/icons";
@@ -12,7 +13,7 @@ import css from "./conflict.module.css";
 import type { Version } from "./document";
 import type { useDocument } from "./use-document";
 
-const Merge = lazy(() => import("./merge"));
+const Merge = onDemand(() => import("./merge"));
 
 type OpenDocument = ReturnType<typeof useDocument>;
 

@@ -1,10 +1,11 @@
 // A text and its editor, which is loaded when the first text is opened.
 
 import { useQuery } from "@tanstack/react-query";
-import { lazy, Suspense, useEffect, useMemo } from "react";
+import { Suspense, useEffect, useMemo } from "react";
 import { Refusal } from "../../../api/client";
 import { useCommands, type Command } from "../../../app/commands";
 import { prefer, usePreferences } from "../../../app/preferences";
+import { onDemand } from "../../../app/on-demand";
 import { go, to } from "../../../app/router";
 import { Badge, Button, Skeleton, Trouble } from "../../../ui/basics";
 import type { Acts } from "../acts/use-acts";
@@ -18,7 +19,7 @@ import { AsText } from "./media";
 import { Missing, NotShown } from "./notes";
 import { useDocument } from "./use-document";
 
-const Editor = lazy(() => import("./editor"));
+const Editor = onDemand(() => import("./editor"));
 
 interface Props {
   path: string;

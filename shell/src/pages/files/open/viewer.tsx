@@ -4,13 +4,14 @@ import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { useCallback } from "react";
 import { Refusal } from "../../../api/client";
 import { useEvent, type Message } from "../../../api/events";
-import { go, to } from "../../../app/router";
+import { go, read, to } from "../../../app/router";
 import { Skeleton, Trouble } from "../../../ui/basics";
 import type { Acts } from "../acts/use-acts";
-import { MOST_BYTES, stat, type Stat } from "../calls";
-import { draftOf, moveDrafts } from "../drafts";
+import { exists, MOST_BYTES, stat, type Stat } from "../calls";
+import { draftOf, draftPaths, moveDrafts } from "../drafts";
 import css from "../files.module.css";
-import { isWithin, relative } from "../paths";
+import { whereabouts } from "../followed";
+import { plain, relative } from "../paths";
 import { FileBar } from "./bar";
 import { FolderView } from "./folder";
 import { MediaView } from "./media";
@@ -65,18 +66,24 @@ function useFollowed(path: string): void {
   const client = useQueryClient();
   const hear = useCallback(
     ({ changes }: Message<"files">) => {
-      for (const change of changes) {
-        const [now, from] = [relative(change.path), change.from ? relative(change.from) : null];
-        if (from !== null && now !== null) {
-          moveDrafts(from, now);
-          if (path !== "" && isWithin(path, from)) return go(to("files", now + path.slice(from.length)), "replace");
-        }
-        if (now === path) void client.invalidateQueries({ queryKey: ["files", "stat", path] });
-        if (now === path) void client.invalidateQueries({ queryKey: ["files", "text", path] });
+      for (const kept of new Set([path, ...draftPaths()])) {
+        const now = whereabouts(kept, changes);
+        if (kept !== "" && now !== kept) void goAlong(kept, now, kept === path);
       }
+      if (!changes.some((change) => relative(change.path) === path)) return;
+      void client.invalidateQueries({ queryKey: ["files", "stat", path] });
+      void client.invalidateQueries({ queryKey: ["files", "text", path] });
     },
     [client, path],
   );
   useEvent("files", hear);
 }
 
+/** One save may be told in two messages: whether the old name is really gone, the computer knows. */
+async function goAlong(from: string, into: string, open: boolean): Promise<void> {
+  if (await exists(from).catch(() => true)) return;
+  moveDrafts(from, into);
+  // Nobody is called back who went elsewhere meanwhile.
+  const place = read(location.hash);
+  if (open && place.page === "files" && plain(place.rest) === from) go(to("files", into), "replace");
+}

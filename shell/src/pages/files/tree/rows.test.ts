@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import type { Entry, Folder, Model } from "./model";
-import { filtered, fits, flatten, parentRow, typedAhead, wordsOf, type Row } from "./rows";
+import { filtered, fits, flatten, namesIn, parentRow, typedAhead, wordsOf, type Row } from "./rows";
 
 const folder = (names: string[], next: string | null = null): Folder => ({
   entries: names.map((name): Entry => ({ name: name.replace("/", ""), kind: name.endsWith("/") ? "directory" : "file" })),
@@ -52,4 +52,18 @@ test("typing goes to the next name that begins so", () => {
 test("a row knows the folder it is in", () => {
   const rows = flatten(model, open("src", "src/pages"), none);
   expect([parentRow(rows, 0), parentRow(rows, 2), parentRow(rows, 3)]).toEqual([-1, 1, 2]);
+});
+
+test("a file is found by its name, the best fit first, and no folder", () => {
+  const some: Model = new Map([
+    ["", folder(["src/", "node_modules/", "notes.md"])],
+    ["src", folder(["deep/", "old-notes.txt"])],
+    ["src/deep", folder(["notes.md", "notes"])],
+    ["node_modules", folder(["notes.js"])],
+  ]);
+  expect(namesIn(some, "notes", 9)).toEqual(["src/deep/notes", "notes.md", "src/deep/notes.md", "src/old-notes.txt"]);
+  expect(namesIn(some, "deep", 9)).toEqual([]);
+  expect(namesIn(some, " ", 9)).toEqual([]);
+  expect(namesIn(some, "deep notes", 9)).toEqual(["src/deep/notes", "src/deep/notes.md"]);
+  expect(namesIn(some, "src/deep/no", 1)).toHaveLength(1);
 });

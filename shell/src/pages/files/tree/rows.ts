@@ -1,7 +1,7 @@
 // The tree as the lines that are shown: flat, so that only those in view have to be made.
 
 import { join } from "../paths";
-import { isFolder, type Entry, type Folder, type Model } from "./model";
+import { isFolder, isHeavy, type Entry, type Folder, type Model } from "./model";
 
 export interface EntryRow {
   kind: "entry";
@@ -89,6 +89,25 @@ export function filtered(model: Model, expanded: ReadonlySet<string>, words: rea
   };
   walk("", 1, false);
   return rows;
+}
+
+/** Those whose names fit best first, then the shorter ones. */
+export function namesIn(model: Model, typed: string, most: number): string[] {
+  const words = wordsOf(typed);
+  const [first = ""] = words;
+  const found: { path: string; rank: number }[] = [];
+  if (words.length === 0) return [];
+  for (const [folder, { entries }] of model) {
+    if (folder.split("/").some(isHeavy)) continue;
+    for (const entry of entries) {
+      const path = join(folder, entry.name);
+      if (isFolder(entry) || !fits(path, entry.name, words)) continue;
+      const name = entry.name.toLowerCase();
+      found.push({ path, rank: name === first ? 0 : name.startsWith(first) ? 1 : 2 });
+    }
+  }
+  found.sort((a, b) => a.rank - b.rank || a.path.length - b.path.length || (a.path < b.path ? -1 : 1));
+  return found.slice(0, most).map(({ path }) => path);
 }
 
 /** The next row whose name begins with what was typed, from the one behind `from` on and around. */

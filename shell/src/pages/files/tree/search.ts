@@ -12,7 +12,8 @@ const PAUSE = 250;
 /** Folders between two numbers that are shown. */
 const RARELY = 50;
 
-async function search(signal: AbortSignal, tell: (folders: number) => void): Promise<void> {
+/** Lists every folder that is not known yet, nearest first. */
+export async function search(signal: AbortSignal, tell: (folders: number) => void): Promise<void> {
   let [level, seen] = [[""], 0];
   while (level.length > 0 && seen < MOST_FOLDERS) {
     const below: string[] = [];
