@@ -155,11 +155,12 @@ test("a conflict is looked at from both sides, and mine is kept where I say so",
   const owner = await set.open("#/files/both.txt");
   owner.expects(/412/);
   await owner.page.locator(".cm-content").click();
+  await owner.page.keyboard.press("Control+Home");
   await owner.page.keyboard.type("mine ");
   await set.computer.exec("echo theirs > both.txt");
   await owner.page.getByRole("button", { name: "Look at both" }).click();
   const both = owner.page.getByRole("dialog", { name: "Two versions of both.txt" });
-  await both.getByText("theirs").first().waitFor();
+  for (const side of ["theirs", "mine base"]) await both.locator(".cm-content").filter({ hasText: side }).waitFor();
   await owner.picture("desktop-files-conflict");
   await both.getByRole("button", { name: /mine/i }).click();
   await until("mine is saved", async () => String(await set.computer.exec("cat both.txt")) === "mine base\n");

@@ -28,7 +28,7 @@ const set = desk({
       [undefined, "nacre:edition:", "layer by layer"],
     ),
     ...script("two changes", [["write_file", { path: "one-step.txt", content: "first\n" }], ["write_file", { path: "other-step.txt", content: "second\n" }]], "Both are there."),
-    ...script("never this", [["write_file", { path: "never.txt", content: "no\n" }]], "As you wish.", ["denied"]),
+    ...script("never this", [["write_file", { path: "never.txt", content: "no\n" }]], "As you wish.", ["does not want this"]),
     { match: { userMessage: "show me code" }, response: { content: "Here:\n\n```js\nconst sea = 1;\n```\n" } },
     ...script("ask first", [["write_file", { path: "asked.txt", content: "yes\n" }]], "Written, as you allowed."),
   ],

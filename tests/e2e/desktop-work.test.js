@@ -61,8 +61,12 @@ test("a run is begun on a page of the gateway, watched in the desktop, and cance
   await owner.page.getByRole("link", { name: "New run" }).click();
   await owner.page.getByLabel("Task").fill("take your time");
   await owner.page.getByLabel("Most steps").fill("4");
-  await owner.isWell();
-  await owner.picture("runs-new");
+  for (const [name, colorScheme, width] of [["dark", "dark", 1280], ["narrow", "light", 360], ["light", "light", 1280]]) {
+    await owner.page.emulateMedia({ colorScheme });
+    await owner.page.setViewportSize({ width, height: 900 });
+    await owner.isWell();
+    await owner.picture(`runs-new-${name}`);
+  }
   await owner.page.getByRole("button", { name: "Begin the run" }).click();
   await owner.works();
   assert.match(owner.page.url(), /#\/runs\/run-/);

@@ -160,8 +160,7 @@ fn fields(choices: &ModelChoices, usual: RunLimits, typed: &Form) -> String {
          <label>Most dollars<input type=\"number\" name=\"dollars\" min=\"0\" step=\"any\" value=\"{}\" \
          placeholder=\"{dollars}\"></label></div>\
          <p class=\"soft\">What is left empty is as nacre.toml says. 0 dollars is no limit of its own.</p>\
-         <div class=\"row\"><button class=\"main\">Begin the run</button>\
-         <a class=\"button\" href=\"/#/runs\">Back to the desktop</a></div>",
+         <div class=\"row\"><button class=\"main\">Begin the run</button></div>",
         value("spec"),
         value("model"),
         escape(model),
