@@ -47,9 +47,9 @@ async function hub() {
 
 test("a line that had beats and goes quiet is made again, and goes on where it was", async () => {
   const { events, heard } = await hub();
-  Line.all[0]!.says({ beat: true });
+  Line.all[0]!.says({ type: "beat", seq: 7 });
   vi.advanceTimersByTime(44_000);
-  Line.all[0]!.says({ beat: true });
+  Line.all[0]!.says({ type: "beat", seq: 7 });
   vi.advanceTimersByTime(44_000);
   expect([Line.all.length, events.state]).toEqual([1, "open"]);
   vi.advanceTimersByTime(3_000);

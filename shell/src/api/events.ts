@@ -66,11 +66,10 @@ class Hub {
     socket.addEventListener("message", ({ data }) => {
       // One that was given up may still have had something on its way.
       if (this.#socket !== socket) return;
-      const message = JSON.parse(data as string) as EventMessage | { beat: true };
-      const isBeat = "beat" in message;
-      beats ||= isBeat;
+      const message = JSON.parse(data as string) as EventMessage;
+      beats ||= message.type === "beat";
       if (beats) this.#expectMore(socket);
-      if (!isBeat) this.#hear(message);
+      if (message.type !== "beat") this.#hear(message);
     });
     socket.addEventListener("close", ({ code }) => this.#socket === socket && this.#closed(code));
   }

@@ -53,6 +53,7 @@ impl Runs {
             max_steps: config.max_steps,
             timeout_ms: u64::try_from(config.timeout.as_millis()).unwrap_or(u64::MAX),
             dollars: config.dollars.map(Dollars::as_f64),
+            tokens: config.tokens.filter(|most| *most > 0),
         }
     }
 

@@ -78,9 +78,7 @@ impl Forms {
                 format!("<input type=\"hidden\" name=\"{field}\" value=\"{}\">", escape(value))
             })
             .collect();
-        format!(
-            "<form class=\"{class}\" method=\"post\" action=\"{FORMS}\">{hidden}{inner}</form>"
-        )
+        format!("<form class=\"{class}\" method=\"post\" action=\"{FORMS}\">{hidden}{inner}</form>")
     }
 
     pub(super) fn button(&self, action: &str, name: &str, text: &str, class: &str) -> String {

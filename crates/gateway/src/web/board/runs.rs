@@ -89,6 +89,7 @@ fn asked_for(form: &Form) -> Result<StartRun, ApiError> {
         max_steps: number("steps", given("max_steps"))?,
         timeout_ms: minutes.map(|minutes| minutes.saturating_mul(minute)),
         dollars: number("dollars", given("dollars"))?,
+        tokens: number("tokens", given("tokens"))?,
         input: false,
         keep: false,
         detach: true,
@@ -147,6 +148,7 @@ fn fields(choices: &ModelChoices, usual: RunLimits, typed: &Form) -> String {
     let default = choices.models.iter().find(|choice| choice.default);
     let model = default.map_or("provider/model", |choice| choice.model.as_str());
     let dollars = usual.dollars.map_or("no limit".to_owned(), |most| most.to_string());
+    let tokens = usual.tokens.map_or("no limit".to_owned(), |most| most.to_string());
     format!(
         "<label>Task<textarea name=\"spec\" required>{}</textarea></label>\
          <div class=\"sides\"><label>Agent<select name=\"agent\">{agents}</select></label>\
@@ -158,8 +160,11 @@ fn fields(choices: &ModelChoices, usual: RunLimits, typed: &Form) -> String {
          <label>Most minutes<input type=\"number\" name=\"minutes\" min=\"1\" value=\"{}\" \
          placeholder=\"{}\"></label>\
          <label>Most dollars<input type=\"number\" name=\"dollars\" min=\"0\" step=\"any\" value=\"{}\" \
-         placeholder=\"{dollars}\"></label></div>\
-         <p class=\"soft\">What is left empty is as nacre.toml says. 0 dollars is no limit of its own.</p>\
+         placeholder=\"{dollars}\"></label>\
+         <label>Most tokens<input type=\"number\" name=\"tokens\" min=\"0\" value=\"{}\" \
+         placeholder=\"{tokens}\"></label></div>\
+         <p class=\"soft\">What is left empty is as nacre.toml says. 0 dollars or tokens is no limit of its \
+         own.</p>\
          <div class=\"row\"><button class=\"main\">Begin the run</button></div>",
         value("spec"),
         value("model"),
@@ -169,6 +174,7 @@ fn fields(choices: &ModelChoices, usual: RunLimits, typed: &Form) -> String {
         value("minutes"),
         (usual.timeout_ms / 60_000).max(1),
         value("dollars"),
+        value("tokens"),
     )
 }
 
@@ -211,7 +217,8 @@ mod tests {
 
     #[test]
     fn what_is_typed_is_asked_for() {
-        let form = "spec=a%0D%0Ab&agent=codex&model=p%2Fm&max_steps=3&minutes=2&dollars=0.25";
+        let form =
+            "spec=a%0D%0Ab&agent=codex&model=p%2Fm&max_steps=3&minutes=2&dollars=0.25&tokens=9000";
         let wanted = StartRun {
             spec: "a\nb".to_owned(),
             agent: Some("codex".to_owned()),
@@ -219,6 +226,7 @@ mod tests {
             max_steps: Some(3),
             timeout_ms: Some(120_000),
             dollars: Some(0.25),
+            tokens: Some(9000),
             input: false,
             keep: false,
             detach: true,
