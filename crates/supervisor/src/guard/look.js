@@ -73,11 +73,20 @@ function filesChanged() {
 /** On its way because somebody asked for that, and not late: there is nothing to take back. */
 const isComing = () => ["starting", "stopping"].includes(phase) && ends === 0 && performance.now() - phaseSince < (runs > 1 ? RESTARTS : FIRST_START);
 
+/** Such a start is on its way, and what is wrong follows from it. */
+let coming = false;
+
 function judge(found, ill) {
-  const coming = Boolean(ill) && isComing();
+  const came = coming && found.ok;
+  coming = Boolean(ill) && isComing();
   set("health", coming || (built && !waiting) ? null : ill);
   if (busy) return;
-  if (!built) { renderPill(coming ? "restarting" : ""); return; }
+  if (!built) {
+    renderPill(coming ? "restarting" : "");
+    // What the page could not get meanwhile it gets now.
+    if (came && (crashed.size || isEmpty())) reload();
+    return;
+  }
   // Also when it is the copy itself that is wanted by now, which says so.
   const ready = found.ok && (found.mode === "source" || waiting);
   if (ready && !touched && reload()) return;

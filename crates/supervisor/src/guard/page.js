@@ -18,7 +18,7 @@ const isDead = () => scriptFailed || isEmpty();
 async function lookAtPage(well) {
   if (!isEmpty()) { set("empty", null); return; }
   const late = performance.now() - born > GRACE || (loaded && lastError);
-  if (!filled && !scriptFailed && !late) return;
+  if (coming || (!filled && !scriptFailed && !late)) return;
   if (well && changed && troubles.has("empty") && !troubles.has("overlay") && reload()) return;
   // A page that is replacing all of itself is empty for a moment.
   await pause(250);
@@ -43,7 +43,7 @@ function lookAtCrashes() {
     if (crash.shown && !shown) crashed.delete(name);
     crash.shown = shown;
   }
-  tellOfCrashes();
+  if (!coming) tellOfCrashes();
 }
 
 /** Vite tells of broken code in an element of its own, in the way of everything. */

@@ -16,8 +16,8 @@ for (const place of [window, document]) {
     // One that is drawn anew may crash a last time on its way to being well.
     const { shown = false } = crashed.get(name) ?? {};
     crashed.set(name, { message: detail?.message, stack: detail?.stack, shown });
-    tellOfCrashes();
-    soon();
+    // Told after a look at the server: a part that could not be loaded from one that restarts is not broken.
+    soon(0);
   });
   // Of one part, when it says which. Whether all else is well is looked at, and not taken from the page.
   place.addEventListener("nacre:well", ({ detail }) => {
