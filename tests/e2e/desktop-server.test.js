@@ -17,9 +17,12 @@ for (const reload of [false, true]) {
   test(`a dev server that hangs while it starts${and}`, () => story(set, { breaks: `${HANGS}; ${RESTART}`, reload }));
 }
 
-test("a nacre.toml that can be read and does not run", () =>
-  // After a change of the desktop that is well, which is not the one to take back.
-  story(set, { breaks: "sed -i 's/npm run --silent dev/npm run --silent devv/' nacre.toml" }));
+test("a nacre.toml that can be read and does not run", async () => {
+  // A change of the desktop that is well, which is not the one to take back.
+  await set.computer.exec("echo mine > shell/mine.txt");
+  await story(set, { breaks: "sed -i 's/npm run --silent dev/npm run --silent devv/' nacre.toml" });
+  assert.equal(String(await set.computer.exec("cat shell/mine.txt")), "mine\n");
+});
 
 test("a syntax error in dev", () =>
   story(set, { breaks: "echo 'export const = ;' >> shell/src/app/app.tsx", mount: "/dev/", sandbox: "dev" }));

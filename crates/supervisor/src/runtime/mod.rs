@@ -166,8 +166,8 @@ impl Runtime {
     /// resolves when all of that is up again or known not to be. The restarts happen whether or
     /// not anybody awaits the result.
     ///
-    /// A process that is backing off, crash-looping or failed is restarted for any path in its
-    /// directory. One that is ready only for a `package.json`, a lock file or something in
+    /// A process that is starting, backing off, crash-looping or failed is restarted for any path in
+    /// its directory. One that is ready only for a `package.json`, a lock file or something in
     /// `node_modules` there: other files it watches itself. Of `nacre.toml`, what changed counts.
     /// One that is ready and does not answer is restarted for anything.
     pub fn affected(
