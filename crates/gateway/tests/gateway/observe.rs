@@ -6,6 +6,7 @@ use std::sync::{Arc, LazyLock, Mutex};
 
 use futures_util::{SinkExt, StreamExt};
 use http::StatusCode;
+use nacre_wire::access::Scope;
 use nacre_wire::control::{Alert, AlertKind, AlertList};
 use tokio_tungstenite::tungstenite::Message;
 use tracing::field::{Field, Visit};
@@ -14,7 +15,8 @@ use tracing::{Event, Metadata, Subscriber, span};
 
 use crate::host::Host;
 use crate::raw::{Stage, within};
-use crate::swap::{FORWARD, open, twins};
+use crate::swap::{FORWARD, open, open_with, twins};
+use crate::tokens;
 
 /// Reads the page as Prometheus' own client library does, and prints one `name labels value` each.
 const PARSER: &str = r#"
@@ -184,9 +186,10 @@ async fn alerts(host: &Host) -> Vec<Alert> {
 #[tokio::test]
 async fn commands_in_a_row_are_no_storm() {
     let host = Host::start().await;
-    let cookie = host.sign_in().await;
+    let token = tokens::make(&host, "admin", &[Scope::Admin]).await;
     for _ in 0..12 {
-        drop(open(&host, &cookie, "/admin/sandboxes/live/door/ws").await);
+        let shown = ("authorization", token.as_str());
+        drop(open_with(&host, shown, "/admin/sandboxes/live/door/ws").await);
         until_counted(&host, "nacre_sockets_open{role=\"door\"} 0").await;
     }
     until_counted(&host, "nacre_upgrades_total{role=\"door\",outcome=\"accepted\"} 12").await;
