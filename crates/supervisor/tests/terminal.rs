@@ -43,7 +43,8 @@ async fn a_resize_reaches_the_program() {
 #[tokio::test]
 async fn keys_work_as_on_a_terminal() {
     let supervisor = Supervisor::start().await;
-    let script = "echo ready; cat; echo over; sleep 1000";
+    // No program of its own at the end: while one is started, a shell may hear the key for it and let it pass.
+    let script = "echo ready; cat; echo over; read held";
     let mut running = supervisor.exec(terminal(script)).await;
     running.socket.until("ready").await;
     running.socket.input("typed\r").await;
