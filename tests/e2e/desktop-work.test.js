@@ -11,7 +11,7 @@ import { desk, script, until } from "./desktop.js";
 const set = desk({
   fixtures: [
     ...script("take your time", [["run_command", { command: "echo begun; sleep 600" }]], "Never said."),
-    ...script("look at what I brought", [["run_command", { command: "cat $(find / -name shell-names.txt -not -path '/proc/*' 2>/dev/null | head -1)" }]], "Cowrie and conch.", ["cowrie"]),
+    ...script("look at what I brought", [["run_command", { command: "cat $(find /workspace -name shell-names.txt | head -1)" }]], "Cowrie and conch.", ["cowrie"]),
     ...script("make one thing", [["run_command", { command: "for i in 1 2 3; do echo piece $i; sleep 0.3; done; echo made > made.txt" }]], "It is made."),
   ],
 });

@@ -96,6 +96,8 @@ export class Owner extends Visitor {
 
   async says(words) {
     await this.page.getByRole("textbox", { name: /message|say/i }).fill(words);
+    // It cannot be sent before what is attached has arrived.
+    await this.page.locator("button:enabled", { hasText: "Send" }).waitFor({ state: "attached" });
     await this.page.keyboard.press("Enter");
   }
 

@@ -113,6 +113,8 @@ impl Models {
         let accounts = admitted.accounts();
         let opened = self.open(&admitted, api, &ask, &accounts, &bytes);
         let (mut tally, opened) = opened.inspect_err(noted)?;
+        // Who was refused may have asked for less.
+        admitted.token.is_spent(None);
         tally.row = Some(self.write(&admitted, &ask, &tally, &bytes)?);
         let budgeted = accounts.iter().any(|(_, limits)| !limits.is_none());
         let bytes = if budgeted { ask.wishing_usage(bytes) } else { bytes };
@@ -242,7 +244,7 @@ impl Models {
     fn note(&self, admitted: &Admitted, ask: &Ask, refusal: &Refusal) {
         let token = &admitted.token;
         if refusal.reason == Reason::Budget {
-            let _ = token.spent.set(refusal.message.clone());
+            token.is_spent(Some(&refusal.message));
         }
         let (Reason::Budget | Reason::Rate | Reason::Stopped | Reason::Forbidden) = refusal.reason
         else {

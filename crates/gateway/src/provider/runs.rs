@@ -77,9 +77,9 @@ impl RunGrant {
         self.reply
     }
 
-    /// What the first call was told that there was no budget left for.
-    pub(crate) fn spent(&self) -> Option<&str> {
-        self.token.as_ref()?.spent.get().map(String::as_str)
+    /// What the last call was told, when there was no budget left for it.
+    pub(crate) fn spent(&self) -> Option<String> {
+        self.token.as_ref()?.spent()
     }
 }
 

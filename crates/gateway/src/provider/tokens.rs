@@ -4,7 +4,7 @@
 //! and what it has under way ends.
 
 use std::collections::HashMap;
-use std::sync::{Arc, OnceLock, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 use nacre_wire::models::PolicyScope;
 use nacre_wire::{ApiError, ErrorKind};
@@ -30,8 +30,8 @@ pub(crate) struct PolicyToken {
     pub(crate) limits: Limits,
     paths: Vec<PathRule>,
     pub(crate) ended: CancellationToken,
-    /// The words of the first call that no budget was left for.
-    pub(crate) spent: OnceLock<String>,
+    /// The words of the last call, when no budget was left for it.
+    spent: Mutex<Option<String>>,
 }
 
 impl PolicyToken {
@@ -47,8 +47,16 @@ impl PolicyToken {
         };
         let limits = Limits { tokens: scope.tokens, dollars };
         let ended = CancellationToken::new();
-        let spent = OnceLock::new();
+        let spent = Mutex::default();
         Ok(Self { id: row.id.as_str().into(), limits, paths, ended, spent, row })
+    }
+
+    pub(crate) fn is_spent(&self, words: Option<&str>) {
+        *self.spent.lock().unwrap_or_else(PoisonError::into_inner) = words.map(str::to_owned);
+    }
+
+    pub(crate) fn spent(&self) -> Option<String> {
+        self.spent.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     pub(crate) fn allows_provider(&self, name: &str) -> bool {

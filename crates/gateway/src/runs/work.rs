@@ -93,7 +93,7 @@ impl Job {
         }
         let Heard { said, complaint, .. } = heard;
         let (agent, spent) = (&self.order.agent, grant.spent());
-        Known { agent, stopped, said, exit, spent, complaint }.outcome()
+        Known { agent, stopped, said, exit, spent: spent.as_deref(), complaint }.outcome()
     }
 
     fn hear(&self, heard: &mut Heard, grant: &RunGrant, bytes: &[u8]) {

@@ -5,6 +5,8 @@ use crate::model::Error;
 
 /// A reply that may not even be so long is not worth asking for.
 const SHORTEST: u32 = 1024;
+/// As much is set aside where nobody says how long it may be.
+const USUAL: u32 = 16_384;
 
 /// These only ever give way, so that asking again comes to an end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -46,8 +48,9 @@ impl Terms {
             }
             // As much is set aside as may be said: near the end of a budget less of it still fits.
             Error::Spent(_) => {
-                let longest = self.longest.filter(|longest| *longest > SHORTEST)?;
-                Some(Self { longest: Some((longest / 4).max(SHORTEST)), ..self })
+                let longest = self.longest.unwrap_or(USUAL);
+                (longest > SHORTEST)
+                    .then_some(Self { longest: Some((longest / 4).max(SHORTEST)), ..self })
             }
             Error::Refused(_)
             | Error::Busy { .. }
@@ -149,7 +152,8 @@ mod tests {
                 .filter_map(|terms| terms.longest)
                 .collect();
         assert_eq!(lengths, [11_111, 2777, 1024]);
-        assert_eq!(start.after(Format::Chat, &spent), None);
+        let unsaid = start.after(Format::Chat, &spent).unwrap();
+        assert_eq!(unsaid.longest, Some(4096), "a quarter of what is set aside by itself");
     }
 
     #[test]
